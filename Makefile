@@ -1,0 +1,47 @@
+# Two commands do all the set-up: `make demo` and `make test`. Nothing has to be installed by hand.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check lint types layers prose cover bench clean
+
+demo: $(STAMP)  ## run the bundled agent and print where its turn went
+	$(BIN)/turntrace demo
+
+test: $(STAMP) check cover  ## every check and test that needs no server binary, agent or browser
+
+check: lint types layers prose  ## what reads the code without running it
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+layers: $(STAMP)
+	$(BIN)/lint-imports
+
+prose: $(STAMP)
+	$(BIN)/codespell README.md CHANGELOG.md docs src tests
+	$(BIN)/interrogate --quiet src tests
+
+cover: $(STAMP)  ## tests with the branch coverage gate: core 100 %, all 95 %
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --include='src/turntrace/core/*' --fail-under=100
+	$(BIN)/coverage report --fail-under=95
+
+bench: $(STAMP)  ## measure the goals of tests/benchmarks; prints goal, figure and verdict
+	$(BIN)/python tests/benchmarks/run_all.py
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turntrace needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
