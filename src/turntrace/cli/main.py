@@ -1,0 +1,83 @@
+"""``turntrace``: the commands in four panels, their aliases, and one place where errors become exit statuses.
+
+Exit status: 0 ok, 1 what was measured or checked failed, 2 usage or unreadable input.
+"""
+
+import io
+import sys
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from turntrace.cli import check, demo, report
+from turntrace.cli.output import say
+from turntrace.errors import TurntraceError
+from turntrace.version import VERSION
+
+__all__ = ["ALIASES", "Commands", "app", "main"]
+
+ALIASES: Final = {"export": "convert", "diff": "compare", "watch": "tail", "validate": "check"}
+"""Names that people guess, and the commands they mean."""
+
+_USAGE_STATUS: Final = 2
+
+
+class Commands(TyperGroup):
+    """The commands; it knows the aliases and turns our errors into a line and status 2."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401  # click's types move with typer
+        """The command called ``cmd_name`` or meant by it."""
+        return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # as above
+        """Run the command; an error of ours is a message on standard error and status 2."""
+        try:
+            return super().invoke(ctx)
+        except TurntraceError as error:
+            say(f"turntrace: {error}")
+            raise typer.Exit(_USAGE_STATUS) from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="turntrace",
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(*, wanted: bool) -> None:
+    if wanted:
+        print(f"turntrace {VERSION}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Where did the turn go? Exclusive time, critical path and tokens of LLM agent turns.
+
+    Without a command: the report of the newest file in .turntrace.
+    """
+    del version
+    if context.invoked_subcommand is None:
+        report.newest()
+
+
+for _command in (demo, report, check):
+    _command.register(app)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # An output that cannot hold a character shows a question mark; it never ends the command.
+            stream.reconfigure(errors="replace")
+    app(prog_name="turntrace")

@@ -1,0 +1,74 @@
+"""Where results go: standard output, in colour on a terminal, or a file."""
+
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from turntrace.config import environment
+from turntrace.errors import TurntraceError
+from turntrace.report.blocks import Block
+from turntrace.report.strings import printable
+from turntrace.report.text import lines, text
+
+__all__ = ["UsageError", "say", "show", "show_lines", "write"]
+
+_PLAIN_WIDTH = 100
+_COLOURS = {"bold": "bold", "dim": "dim", "bar": "cyan", "warn": "yellow", "": ""}
+
+
+class UsageError(TurntraceError):
+    """A command cannot do what its arguments ask; the message names the way out."""
+
+
+def say(message: str) -> None:
+    """Print one line for people on standard error."""
+    print(printable(message), file=sys.stderr)
+
+
+def show_lines(found: Iterable[str]) -> None:
+    """Print lines that are harmless already."""
+    for line in found:
+        print(line)
+
+
+def show(blocks: Iterable[Block]) -> None:
+    """Print a report: bars and colours on a terminal, the same rows in plain text otherwise."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(text(blocks, width=_PLAIN_WIDTH))
+        return
+    width = shutil.get_terminal_size().columns
+    env = environment()
+    if env.get("NO_COLOR") or env.get("TERM") == "dumb":
+        sys.stdout.write(text(blocks, width=width, bars=True))
+        return
+    _show_in_colour(blocks, width)
+
+
+def _show_in_colour(blocks: Iterable[Block], width: int) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for line in lines(blocks, width=width, bars=True):
+        console.print(Text.assemble(*((piece, _COLOURS[style]) for piece, style in line)), soft_wrap=True)
+
+
+def write(pieces: Iterable[bytes], path: str | None) -> None:
+    """Write bytes to the file ``path``, or to standard output for None and ``-``.
+
+    Raises:
+        UsageError: when the file cannot be written.
+    """
+    if path in {None, "-"}:
+        sys.stdout.flush()
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with Path(str(path)).open("wb") as file:
+            file.writelines(pieces)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror or error}"
+        raise UsageError(message) from error

@@ -1,0 +1,152 @@
+"""``turntrace run``: any agent, recorded, as if turntrace were not there."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from turntrace.cli.launch import recognised
+from turntrace.cli.outcome import Outcome, outcome_of
+from turntrace.cli.output import say
+from turntrace.cli.overview import overview, trace_pointer
+from turntrace.cli.preparation import Wish, announcement, labels_of, plan_of
+from turntrace.cli.supervision import FAILED_STATUS, Ending, StartError, executable, leave, supervise
+from turntrace.config import Settings, environment
+from turntrace.otel.destination import destination
+from turntrace.otel.launch import child_environment
+from turntrace.report.blocks import Pointers
+from turntrace.report.text import text
+
+__all__ = ["Content", "register", "run"]
+
+_WIDTH: Final = 100
+_NO_CONTENT: Final = ", no prompts or outputs inside"
+
+
+class Content(StrEnum):
+    """What becomes of prompts, outputs and messages on their way to an endpoint."""
+
+    DROP = "drop"
+    KEEP = "keep"
+
+
+def run(
+    *,
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- CMD ARGS...", help="The agent and its arguments.")
+    ],
+    trace: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="OUT", help="Where the trace goes; a file in .turntrace if unset."),
+    ] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--endpoint", "--otlp-endpoint", metavar="URL", help="An OTLP endpoint that gets the spans too."
+        ),
+    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent's name.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="K=V", help="A label of every turn; repeatable.")
+    ] = None,
+    no_instrument: Annotated[
+        bool, typer.Option("--no-instrument", help="Start nothing inside a Python command.")
+    ] = False,
+    children: Annotated[
+        bool, typer.Option("--children", help="Instrument the Pythons that the agent starts, too.")
+    ] = False,
+    hands_off: Annotated[
+        bool,
+        typer.Option(
+            "--hands-off", help="Change no setting: only TRACEPARENT and TURNTRACE_TRACE are added."
+        ),
+    ] = False,
+    content: Annotated[
+        Content, typer.Option("--content", help="Whether prompts and outputs may go to the endpoint.")
+    ] = Content.DROP,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit status 125 when the trace is missing or incomplete.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> None:
+    """Run an agent and record its turn; its output, terminal, signals and exit status stay its own.
+
+    A Python command is instrumented without a change of its code. The exit status is the agent's: 128+N
+    after signal N. It is 125 when turntrace itself failed, 126 when CMD cannot be executed, 127 when there
+    is no CMD.
+
+    For example:
+
+        turntrace run -- python agent.py
+        turntrace run --trace run.ndjson --label task=fix-42 -- uv run agent.py
+        turntrace run --endpoint http://localhost:4317 -- my-agent "do it"
+    """
+    settings = Settings.from_env()
+    wish = Wish(
+        trace=trace,
+        endpoint=endpoint,
+        agent=agent,
+        labels=labels_of(label or ()),
+        content=content.value,
+        instrument=not no_instrument and not hands_off,
+        children=children,
+    )
+    try:
+        executable(command[0])
+        ending, is_whole = _run(command, wish, settings, quiet=quiet)
+    except StartError as error:
+        say(f"turntrace: {error}")
+        raise typer.Exit(error.status) from error
+    raise typer.Exit(FAILED_STATUS if strict and not is_whole else leave(ending))
+
+
+def _run(arguments: list[str], wish: Wish, settings: Settings, *, quiet: bool) -> tuple[Ending, bool]:
+    """Run the command; how it ended, and whether its trace is whole."""
+    if settings.disabled or settings.sdk_disabled:
+        _tell(["nothing is recorded: TURNTRACE_DISABLED or OTEL_SDK_DISABLED is set"], quiet=quiet)
+        return supervise(arguments, environment()), False
+    command = recognised(arguments)
+    goal = destination(wish.endpoint, settings)
+    plan = plan_of(wish, command, settings)
+    _tell(announcement(plan, command, goal), quiet=quiet)
+    since_ns = time.time_ns()
+    try:
+        ending = supervise(arguments, child_environment(environment(), plan))
+        outcome = outcome_of(plan, settings, since_ns)
+    finally:
+        Path(f"{plan.trace}.notes").unlink(missing_ok=True)
+    _show(outcome, settings, quiet=quiet)
+    return ending, outcome.is_whole
+
+
+def _tell(remarks: Iterable[str], *, quiet: bool) -> None:
+    if not quiet:
+        for remark in remarks:
+            say(f"turntrace: {remark}")
+
+
+def _show(outcome: Outcome, settings: Settings, *, quiet: bool) -> None:
+    """The table on standard error, which is the agent's as well: one empty line before it."""
+    _tell(outcome.remarks, quiet=quiet)
+    selection = outcome.selection
+    if quiet or selection is None:
+        return
+    note = "" if settings.capture_content else _NO_CONTENT
+    blocks = [
+        *overview(selection),
+        Pointers(rows=(trace_pointer(selection.paths[0], selection.cases, note),)),
+    ]
+    is_terminal = sys.stderr.isatty()
+    width = os.get_terminal_size(sys.stderr.fileno()).columns if is_terminal else _WIDTH
+    sys.stderr.write("\n" + text(blocks, width=width, bars=is_terminal))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    settings = {"allow_interspersed_args": False}
+    app.command("run", rich_help_panel="Record", context_settings=settings)(run)

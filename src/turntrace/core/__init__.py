@@ -1,0 +1,1 @@
+"""Pure values and arithmetic: no clock, no files, no environment, no OpenTelemetry."""

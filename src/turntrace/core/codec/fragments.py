@@ -1,0 +1,58 @@
+"""Fragments: what other processes journaled of a turn, joined to it."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from turntrace.core.model import Turn, Warn
+
+__all__ = ["merge_fragments"]
+
+
+def merge_fragments(turn: Turn, fragments: Iterable[Turn]) -> Turn:
+    """The turn with what other processes journaled of it: spans whose ancestors reach the turn.
+
+    Usage and marks come along with their spans. Counters are added when every span of a fragment belongs
+    to the turn; else nobody knows whose they are, and a warning says so.
+    """
+    parts = [part for part in fragments if part.trace_id == turn.trace_id]
+    joined = _joined_ids(turn, parts)
+    spans, usage, marks, warnings = list(turn.spans), list(turn.usage), list(turn.marks), list(turn.warnings)
+    counters = Counter(turn.counters)
+    for part in parts:
+        found = [span for span in part.spans if span.span_id in joined]
+        spans += found
+        usage += (item for item in part.usage if item.span_id in joined)
+        marks += (item for item in part.marks if item.span_id in joined)
+        warnings += part.warnings if found else ()
+        if found and len(found) == len(part.spans):
+            counters.update(part.counters)
+        elif found and part.counters:
+            warnings.append(
+                Warn(code="fragment_counters", message="counts of a process that served other turns too")
+            )
+    return replace(
+        turn,
+        spans=tuple(spans),
+        usage=tuple(usage),
+        marks=tuple(marks),
+        warnings=tuple(warnings),
+        counters=dict(counters),
+    )
+
+
+def _joined_ids(turn: Turn, parts: Iterable[Turn]) -> set[str]:
+    """The ids of spans in ``parts`` that hang on the turn's root or spans and are not among them."""
+    own = {turn.span_id or "", *(span.span_id for span in turn.spans)}
+    children: dict[str, list[str]] = {}
+    for part in parts:
+        for span in part.spans:
+            if span.parent_id is not None and span.span_id not in own:
+                children.setdefault(span.parent_id, []).append(span.span_id)
+    waiting = [child for parent in own for child in children.pop(parent, ())]
+    joined: set[str] = set()
+    while waiting:
+        span_id = waiting.pop()
+        joined.add(span_id)
+        waiting += children.pop(span_id, ())
+    return joined

@@ -1,0 +1,99 @@
+"""What recording code needs of a live turn: the protocols that join the API to the processor."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from turntrace.core.attributes import Scalar
+from turntrace.core.model import Outcome, TurnStatus
+
+__all__ = ["OpenRecord", "Recorder", "TurnSink"]
+
+
+class TurnSink(Protocol):
+    """A live turn. Every method is safe from any thread or task, returns at once and never raises."""
+
+    run_id: str
+    rounds: int
+    monotonic_ns: Callable[[], int]
+    """The bare clock of the turn, for what reads it at every chunk; ``anchor_ns`` makes it epoch time."""
+    anchor_ns: int
+
+    @property
+    def closed(self) -> bool:
+        """Whether the turn is over here; a closed one takes nothing more."""
+        ...
+
+    def now_ns(self) -> int:
+        """The turn's clock: monotonic, anchored to the wall clock when the turn opened (epoch ns)."""
+        ...
+
+    def next_round(self) -> int:
+        """Start a round and return its number, from 1."""
+        ...
+
+    def count(self, name: str, amount: int) -> None:
+        """Add to a counter of the turn."""
+        ...
+
+    def mark(self, name: str, at_ns: int, span_id: int | None) -> None:
+        """Note a moment; for the turn's own marks the first call wins."""
+        ...
+
+    def warn(self, code: str, message: str, span_id: int | None) -> None:
+        """Add a warning to the turn."""
+        ...
+
+    def finish(self, status: TurnStatus, end_ns: int) -> dict[str, Scalar]:
+        """Freeze the turn and return the attributes of its span: the whole answer."""
+        ...
+
+
+class OpenRecord(Protocol):
+    """The record of an open span: to the API only the way to its turn."""
+
+    sink: TurnSink
+
+
+class Recorder(Protocol):
+    """What finds live turns: the processor, as the recording API sees it."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether unknown names are errors."""
+        ...
+
+    @property
+    def tracer(self) -> Any:
+        """The tracer (OpenTelemetry API) whose spans reach this recorder."""
+        ...
+
+    @property
+    def out(self) -> str | None:
+        """The absolute path of the trace file; None when there is no file."""
+        ...
+
+    def sink(self, context: Mapping[str, object]) -> TurnSink | None:
+        """The live turn that ``context`` (an OpenTelemetry Context) lies in."""
+        ...
+
+    def begin(
+        self, span: Any, context: Any, sink: TurnSink | None, phase: str, attributes: Mapping[str, Any]
+    ) -> "OpenRecord":
+        """Enter a span of ours that was just started; ``sink`` None lets it find or open its turn."""
+        ...
+
+    def end(self, span: Any, opened: "OpenRecord", end_ns: int, outcome: Outcome) -> int:
+        """Take a span of ours out of its turn, before it is ended; returns its exclusive time in ns."""
+        ...
+
+    def is_remote(self, context: Mapping[str, object]) -> bool:
+        """Whether the current span of ``context`` lives in another process, so that a fragment is due."""
+        ...
+
+    def record_of(self, sink: TurnSink) -> Any:
+        """The turn's record and attribution so far: a (Turn, Attribution) pair."""
+        ...
+
+    def caught(self, where: str, error: BaseException) -> None:
+        """Note an error of turntrace itself; it never reaches the caller."""
+        ...

@@ -1,0 +1,1 @@
+"""The bundled agent and model server: the main job without keys or network."""

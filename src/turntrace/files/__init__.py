@@ -1,0 +1,1 @@
+"""Files on disk: journals, block append, locks, rotation and readers of paths."""

@@ -1,0 +1,83 @@
+"""Fragments: journals of spans whose turn is rooted in another process."""
+
+from pathlib import Path
+
+from turntrace.core.codec.journal import Journal, read_journal
+from turntrace.errors import TraceReadError
+from turntrace.files.intake import runs_of
+from turntrace.files.lock import is_locked
+from turntrace.files.out import parts_of
+from turntrace.files.process import is_alive
+
+__all__ = ["Part", "is_dead", "parts_in", "parts_with_trace", "read_parts", "turn_lives_elsewhere"]
+
+
+class Part:
+    """A journal or fragment beside a trace, as it was when it was read."""
+
+    __slots__ = ("journal", "path")
+
+    def __init__(self, path: Path, journal: Journal) -> None:
+        self.path = path
+        self.journal = journal
+
+
+def read_parts(out: Path) -> list[Part]:
+    """Every turn and fragment in the journals beside ``out``."""
+    return [part for path in parts_of(out) for part in parts_in(path)]
+
+
+def parts_in(path: Path) -> list[Part]:
+    """What ``path`` holds; nothing when it is gone (its turns were closed meanwhile) or has no line yet."""
+    try:
+        with path.open("rb") as file:
+            runs = list(runs_of(file))
+    except FileNotFoundError:
+        return []
+    return [part for run in runs if (part := _part(path, run)) is not None]
+
+
+def _part(path: Path, run: list[bytes]) -> Part | None:
+    try:
+        return Part(path, read_journal(run, path=str(path)))
+    except TraceReadError:  # killed before the header was written: nothing is lost
+        return None
+
+
+def parts_with_trace(out: Path, trace_id: str) -> list[Part]:
+    """The fragments beside ``out`` that belong to a trace, told by their names."""
+    prefix = f"{out.name}.{trace_id}."
+    return [part for path in parts_of(out) if path.name.startswith(prefix) for part in parts_in(path)]
+
+
+def is_dead(part: Part) -> bool:
+    """Whether the process that wrote ``part`` no longer lives.
+
+    The kernel's lock on the file decides where there is one; the pid, with the time its process started,
+    decides where the file was closed in between.
+    """
+    pid = part.journal.pid
+    if pid is None:
+        return not is_locked(part.path)
+    return not is_locked(part.path) and not is_alive(pid, part.journal.pid_started)
+
+
+
+
+def turn_lives_elsewhere(out: Path, trace_id: int, pid: int) -> bool:
+    """Whether a journal beside ``out``, of another process, holds the root of a trace."""
+    wanted = f"{trace_id:032x}"
+    return any(
+        part.journal.turn.trace_id == wanted and not part.journal.fragment and part.journal.pid != pid
+        for path in parts_of(out)
+        if _names(path, wanted)
+        for part in parts_in(path)
+    )
+
+
+def _names(path: Path, text: str) -> bool:
+    """Whether a journal names ``text``; without parsing it."""
+    try:
+        return text.encode() in path.read_bytes()
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,182 @@
+"""One journal for all the turns that a process records by its writer's thread.
+
+Hundreds of turns that start together would need hundreds of new files, and a disk may take most of a
+millisecond for each; one file takes the lines of all of them in one write(2). A line of type ``journal``
+says whose lines follow; one with ``closed`` says that the block of a run stands in the trace. A turn
+that outlives its share of a growing file moves to a journal of its own.
+"""
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from turntrace.files.brief_calls import Calls
+from turntrace.files.journal import JournalFile
+from turntrace.files.out import journal_path
+
+__all__ = ["Intake", "IntakeJournal", "runs_of"]
+
+_IDLE_BYTES: Final = 256 << 10
+"""A file with no live turn is replaced above this size."""
+
+_FULL_BYTES: Final = 16 << 20
+"""A file with live turns is replaced above this size."""
+
+Chunk = tuple[int, int]
+"""Offset and length of lines in the file, in bytes."""
+
+
+class Intake:
+    """The shared journal of one process beside one trace. Used by the writer's thread only."""
+
+    __slots__ = ("_calls", "_chunks", "_file", "_out", "_own", "_size_bytes", "_waiting")
+
+    def __init__(self, out: Path, calls: Calls) -> None:
+        self._out = out
+        self._calls = calls
+        self._chunks: dict[str, list[Chunk]] = {}
+        self._own: dict[str, JournalFile] = {}
+        self._waiting: list[tuple[str, bytes]] = []
+        self._size_bytes = 0
+        self._file = self._new_file()
+
+    def _new_file(self) -> JournalFile:
+        name = f"{self._out.name}.intake-{os.getpid()}-{secrets.token_hex(4)}.part"
+        return JournalFile(self._out.with_name(name), self._calls)
+
+    def add(self, run_id: str, lines: bytes) -> None:
+        """Take lines of a run; ``flush`` writes them."""
+        self._waiting.append((run_id, lines))
+
+    def flush(self) -> None:
+        """Write what was taken, all runs at once.
+
+        Raises:
+            OSError: when the disk does not take it.
+        """
+        waiting, self._waiting = self._waiting, []
+        parts: list[bytes] = []
+        offset = self._size_bytes
+        for run_id, lines in waiting:
+            own = self._own.get(run_id)
+            if own is not None:
+                own.write(lines)
+                continue
+            head = _switch(run_id, closed=False)
+            self._chunks.setdefault(run_id, []).append((offset + len(head), len(lines)))
+            offset += len(head) + len(lines)
+            parts += (head, lines)
+        if parts:
+            self._file.write(b"".join(parts))
+            self._size_bytes = offset
+        if self._size_bytes > _FULL_BYTES:
+            self._graduate()
+
+    def read(self, run_id: str) -> list[bytes]:
+        """The lines of a run that were written so far."""
+        own = self._own.get(run_id)
+        if own is not None:
+            return own.read()
+        data = b"".join(self._file.part(offset, length) for offset, length in self._chunks.get(run_id, ()))
+        return data.splitlines(keepends=True)
+
+    def release(self, run_id: str) -> None:
+        """Forget a run whose block is written, or that was no turn.
+
+        Raises:
+            OSError: when the disk does not take the line that says so.
+        """
+        own = self._own.pop(run_id, None)
+        if own is not None:
+            own.delete()
+        if self._chunks.pop(run_id, None) is None:
+            return
+        if self._chunks or self._size_bytes <= _IDLE_BYTES:
+            line = _switch(run_id, closed=True)
+            self._file.write(line)
+            self._size_bytes += len(line)
+        else:
+            self._replace()
+
+    def end(self) -> None:
+        """The process or the recording ends: without live turns the file goes."""
+        if not self._chunks:
+            self._replace()
+
+    def forget(self) -> None:
+        """In a forked child: give back the descriptors; the files are the parent's."""
+        for file in (self._file, *self._own.values()):
+            file.close()
+
+    def _replace(self) -> None:
+        self._file.delete()
+        self._file, self._size_bytes = self._new_file(), 0
+
+    def _graduate(self) -> None:
+        """Move the live turns of a full file to journals of their own."""
+        for run_id in tuple(self._chunks):
+            own = JournalFile(journal_path(self._out, run_id), self._calls)
+            own.write(b"".join(self.read(run_id)))
+            self._own[run_id] = own
+        self._chunks.clear()
+        self._replace()
+
+
+class IntakeJournal:
+    """One run's side of an Intake; as JournalFile to who writes and reads it."""
+
+    __slots__ = ("_intake", "_run_id", "path")
+
+    def __init__(self, intake: Intake, run_id: str, path: Path) -> None:
+        self._intake = intake
+        self._run_id = run_id
+        self.path = path
+
+    def write(self, lines: bytes) -> None:
+        """See Intake.add."""
+        self._intake.add(self._run_id, lines)
+
+    def read(self) -> list[bytes]:
+        """See Intake.read."""
+        return self._intake.read(self._run_id)
+
+    def delete(self) -> None:
+        """See Intake.release."""
+        self._intake.release(self._run_id)
+
+    def close(self) -> None:
+        """Nothing: the file is shared."""
+
+
+def _switch(run_id: str, *, closed: bool) -> bytes:
+    line = {"type": "journal", "run_id": run_id, **({"closed": True} if closed else {})}
+    return orjson.dumps(line) + b"\n"
+
+
+def runs_of(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The lines of each run of a journal that is not closed; a journal of one turn is one run."""
+    runs: dict[str, list[bytes]] = {}
+    current = runs.setdefault("", [])
+    for line in lines:
+        switch = _read_switch(line)
+        if switch is None:
+            current.append(line)
+        elif switch[1]:
+            runs.pop(switch[0], None)
+        else:
+            current = runs.setdefault(switch[0], [])
+    yield from (found for found in runs.values() if found)
+
+
+def _read_switch(line: bytes) -> tuple[str, bool] | None:
+    if not line.startswith(b'{"type":"journal"'):
+        return None
+    try:
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError:  # torn: what follows cannot belong to it, there is nothing after a tear
+        return None
+    return str(fields.get("run_id", "")), bool(fields.get("closed"))

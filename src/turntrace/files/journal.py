@@ -1,0 +1,63 @@
+"""The journal of one live turn: one write(2) a line, marked as alive by a lock of the kernel's."""
+
+import os
+from pathlib import Path
+
+from turntrace.files.append import write_all
+from turntrace.files.brief_calls import Calls
+from turntrace.files.out import FILE_MODE
+
+__all__ = ["JournalFile"]
+
+
+class JournalFile:
+    """An append-only file that is created at the first line and deleted when its block is written."""
+
+    __slots__ = ("_calls", "_fd", "is_written", "path")
+
+    def __init__(self, path: Path, calls: Calls | None = None) -> None:
+        self.path = path
+        self.is_written = False
+        self._calls = calls or Calls()
+        self._fd = -1
+
+    def write(self, lines: bytes) -> None:
+        """Append whole lines at once.
+
+        Raises:
+            OSError: when the file cannot be opened or the disk does not take the lines.
+        """
+        if self._fd < 0:
+            self._open()
+        written = self._calls.write(self._fd, lines)
+        if written != len(lines):
+            write_all(self._fd, lines[written:])
+
+    def _open(self) -> None:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._fd = self._calls.open(self.path, flags, FILE_MODE)
+        self.is_written = True
+        self._calls.lock(self._fd)
+
+    def close(self) -> None:
+        """Close the descriptor; the next line opens the file again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def delete(self) -> None:
+        """Remove the file; nothing happens when it never was written."""
+        if self.is_written:
+            self.path.unlink(missing_ok=True)
+            self.close()
+
+    def read(self) -> list[bytes]:
+        """The lines written so far, line feeds included; empty when there is no file."""
+        if not self.is_written:
+            return []
+        with self.path.open("rb") as file:
+            return file.readlines()
+
+    def part(self, offset: int, length: int) -> bytes:
+        """``length`` bytes from ``offset`` on."""
+        return os.pread(self._fd, length, offset) if self._fd >= 0 else b""

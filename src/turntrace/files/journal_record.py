@@ -1,0 +1,42 @@
+"""The turn that a journal tells, with the fragments of it that other processes wrote."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from turntrace.core.codec.fragments import merge_fragments
+from turntrace.core.codec.journal import Journal, read_journal
+from turntrace.core.counted import counted
+from turntrace.core.model import Turn
+from turntrace.files.fragments import parts_with_trace
+
+__all__ = ["finished_record", "journal_record"]
+
+
+def journal_record(lines: Iterable[bytes], out: Path, *, sampled: bool | None = None) -> Turn:
+    """The turn of a journal's ``lines``; fragments of its trace beside ``out`` are joined."""
+    journal = read_journal(lines)
+    fragments = [part.journal for part in parts_with_trace(out, journal.turn.trace_id)]
+    turn = finished_record(journal, [fragment for fragment in fragments if fragment.fragment])
+    return turn if sampled is None else replace(turn, sampled=sampled)
+
+
+def finished_record(journal: Journal, fragments: Iterable[Journal]) -> Turn:
+    """The turn of a journal with its ``fragments``, calls counted once."""
+    turns = [fragment.turn for fragment in fragments]
+    turn = merge_fragments(journal.turn, turns) if turns else journal.turn
+    return counted(_closed(turn) if turn.span_id is None and not journal.open_span_ids else turn)
+
+
+def _closed(turn: Turn) -> Turn:
+    """A turn without a root, all of whose spans ended: its window runs over its phases."""
+    phases = [span for span in turn.spans if span.phase is not None]
+    if not phases:
+        return turn
+    failed = any(span.outcome == "error" for span in phases)
+    return replace(
+        turn,
+        started_ns=min(span.start_ns for span in phases),
+        completed_ns=max(span.end_ns for span in phases),
+        status="error" if failed and len(phases) == 1 else "ok",
+    )

@@ -1,0 +1,101 @@
+"""An advisory lock on a file, opened anew for each use so that a fork neither inherits nor frees it."""
+
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from turntrace.files.out import FILE_MODE
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: every process writes to a file of its own there
+    fcntl = None  # type: ignore[assignment]  # the name stays bound so that callers can test it
+
+__all__ = ["LOCK_TIMEOUT_S", "FileLock", "claimed", "is_locked", "lock_for_life"]
+
+LOCK_TIMEOUT_S: Final = 1.0
+_POLL_S: Final = 0.005
+
+
+class FileLock:
+    """``with FileLock(path) as lock``: exclusive while ``lock.held``; waits at most ``timeout_s``."""
+
+    __slots__ = ("_fd", "_path", "_timeout_s", "held")
+
+    def __init__(self, path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> None:
+        self._path = path
+        self._timeout_s = timeout_s
+        self._fd = -1
+        self.held = False
+
+    def __enter__(self) -> Self:
+        if fcntl is None:
+            return self
+        deadline = time.monotonic() + self._timeout_s
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        while not (held := _try_lock(self._fd)) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        self.held = held
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)  # closing the only descriptor of this open file frees the lock
+        self._fd = -1
+        self.held = False
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def lock_for_life(fd: int) -> None:
+    """Mark the open file as in use: the kernel frees the mark when the process ends, however it ends."""
+    if fcntl is not None:
+        _try_lock(fd)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a living process holds ``path`` through lock_for_life; False where locks do not exist."""
+    if fcntl is None:
+        return False
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _try_lock(fd)
+    finally:
+        os.close(fd)
+
+
+class claimed:  # noqa: N801 - reads as a word: with claimed(path) as is_mine
+    """``with claimed(path) as is_mine``: True for the one process that may take the file away."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = -1
+
+    def __enter__(self) -> bool:
+        try:
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        return fcntl is None or _try_lock(self._fd)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

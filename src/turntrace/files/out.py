@@ -1,0 +1,136 @@
+"""Where a trace goes: names, placeholders, preparation and the files that lie beside it.
+
+Beside ``OUT`` lie ``OUT.<run_id>.part`` (journal of a live turn), ``OUT.<trace_id>.<pid>.part``
+(fragment of a turn whose root lives in another process), ``OUT.lock``, ``OUT.<pid>`` (blocks written
+without the lock) and ``OUT.1`` ... (rotated).
+"""
+
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from turntrace.errors import TraceWriteError
+
+__all__ = [
+    "DEFAULT_FOLDER",
+    "FILE_MODE",
+    "default_out",
+    "expand",
+    "fragment_path",
+    "journal_path",
+    "newest",
+    "parts_of",
+    "prepare",
+]
+
+FILE_MODE: Final = 0o600
+DEFAULT_FOLDER: Final = ".turntrace"
+
+_PLACEHOLDER: Final = re.compile(r"\{(run_id|pid|date|time|agent)\}")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def expand(template: str, *, run_id: str, agent: str | None) -> str:
+    """The path with ``{run_id} {pid} {date} {time} {agent}`` replaced; nothing else is touched.
+
+    Values from data (the agent's name) lose every character that could leave the folder.
+    """
+    now = time.localtime()
+    values = {
+        "run_id": run_id,
+        "pid": str(os.getpid()),
+        "date": time.strftime("%Y%m%d", now),
+        "time": time.strftime("%H%M%S", now),
+        "agent": safe_name(agent or "agent"),
+    }
+    return _PLACEHOLDER.sub(lambda match: values[match.group(1)], template)
+
+
+def safe_name(text: str) -> str:
+    """``text`` as one path component: letters, digits, dot, dash and underscore, never empty or dotted.
+
+    >>> safe_name("../../etc/passwd")
+    'etc-passwd'
+    """
+    return _UNSAFE.sub("-", text).strip(".-")[:64] or "agent"
+
+
+def default_out() -> str:
+    """The template used when nobody names a file."""
+    return f"{DEFAULT_FOLDER}/{{date}}-{{time}}-{{agent}}.ndjson"
+
+
+def prepare(path: Path, *, truncate: bool) -> None:
+    """Create the folder and open ``path`` once, so that a mistake is known before the agent starts.
+
+    With ``truncate`` the file is emptied and the journals of earlier runs beside it are deleted.
+
+    Raises:
+        TraceWriteError: when the path is no regular file or cannot be written.
+    """
+    try:
+        _make_folder(path.parent)
+        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+            raise TraceWriteError(str(path), "not a regular file")
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if truncate else 0)
+        os.close(os.open(path, flags, FILE_MODE))
+    except OSError as error:
+        raise TraceWriteError(str(path), error.strerror or str(error)) from error
+    if truncate:
+        for part in parts_of(path):
+            part.unlink(missing_ok=True)
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if folder.name == DEFAULT_FOLDER and not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+
+
+def journal_path(out: Path, run_id: str) -> Path:
+    """The journal of a live turn beside ``out``."""
+    return out.with_name(f"{out.name}.{safe_name(run_id)}.part")
+
+
+def fragment_path(out: Path, trace_id: int, pid: int) -> Path:
+    """The journal of spans whose turn is rooted in another process."""
+    return out.with_name(f"{out.name}.{trace_id:032x}.{pid}.part")
+
+
+def parts_of(out: Path) -> list[Path]:
+    """The journals and fragments beside ``out``, by name."""
+    prefix = f"{out.name}."
+    return sorted(_entries(out.parent, prefix, ".part"))
+
+
+def _entries(folder: Path, prefix: str, suffix: str) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as found:
+            names = [e.name for e in found if e.name.startswith(prefix) and e.name.endswith(suffix)]
+    except FileNotFoundError:
+        return
+    for name in names:
+        yield folder / name
+
+
+def newest(folder: Path) -> Path | None:
+    """The trace in ``folder`` that was written last, its journal counted; None when there is none."""
+    traces = list(_entries(folder, "", ".ndjson"))
+    return max(traces, key=_touched_ns, default=None)
+
+
+def _touched_ns(out: Path) -> int:
+    times = [0]
+    for path in (out, *parts_of(out)):
+        try:
+            times.append(path.stat().st_mtime_ns)
+        except FileNotFoundError:  # a journal whose turn was closed meanwhile
+            continue
+    return max(times)
+
+

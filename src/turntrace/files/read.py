@@ -1,0 +1,132 @@
+"""Turns from paths: our file with the journals beside it, or OTLP JSON; recognised by content."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from turntrace.core.codec.decode import read_blocks
+from turntrace.core.codec.fragments import merge_fragments
+from turntrace.core.model import Issue, RawSpan, Turn
+from turntrace.core.nested import nested_turns
+from turntrace.core.turns import assemble
+from turntrace.errors import ContractError, TraceReadError
+from turntrace.files.fragments import Part, read_parts
+from turntrace.files.journal_record import finished_record
+from turntrace.files.otlp_json import read_otlp
+
+__all__ = ["STDIN", "ReadResult", "read_paths"]
+
+STDIN: Final = "-"
+_SNIFF_BYTES: Final = 1 << 16
+_OTLP_WORDS: Final = (b"resourceSpans", b"resource_spans", b"scopeSpans", b"scope_spans")
+
+Rule = Callable[[RawSpan], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """The turns of one or more inputs, each followed by those inside it, and what was wrong, by path."""
+
+    turns: list[Turn] = field(default_factory=list)
+    issues: list[tuple[str, Issue]] = field(default_factory=list)
+
+
+def read_paths(paths: Sequence[str], *, strict: bool = False, rule: Rule | None = None) -> ReadResult:
+    """The turns of ``paths`` (``-`` is standard input), in order.
+
+    Args:
+        paths: files to read; the journals beside a file are read before it.
+        strict: whether the first issue of severity error is raised.
+        rule: which span of a foreign trace is a turn, instead of what its dialect says.
+
+    Raises:
+        TraceReadError: when a path cannot be opened or holds nothing that can be read.
+        ContractError: with ``strict``.
+    """
+    result = ReadResult()
+    for path in paths:
+        turns, issues = _read(path, rule)
+        if strict:
+            _raise_first(path, issues)
+        result.turns.extend(turns)
+        result.issues.extend((path, issue) for issue in issues)
+    return result
+
+
+def _read(path: str, rule: Rule | None) -> tuple[list[Turn], list[Issue]]:
+    if path == STDIN:
+        return _read_stream(sys.stdin.buffer, path, [], rule)
+    # journals first: a turn that closes meanwhile stands in both, one that closed before in the file
+    parts = read_parts(Path(path))
+    try:
+        with Path(path).open("rb") as file:
+            return _read_stream(file, path, parts, rule)
+    except OSError as error:
+        raise TraceReadError(error.strerror or str(error), path=path) from error
+
+
+def _read_stream(
+    file: BinaryIO, path: str, parts: list[Part], rule: Rule | None
+) -> tuple[list[Turn], list[Issue]]:
+    head = file.read(_SNIFF_BYTES)
+    lines = _with_head(head, file)
+    if any(word in head for word in _OTLP_WORDS):
+        spans, issues = read_otlp(lines)
+        return assemble(spans, rule=rule), issues
+    return _read_trace(lines, path, parts)
+
+
+def _with_head(head: bytes, file: BinaryIO) -> Iterable[bytes]:
+    """The lines of ``file`` from its start; ``head`` was read off it."""
+    complete = head.splitlines(keepends=True)
+    last = b"" if not complete or complete[-1].endswith(b"\n") else complete.pop()
+    yield from complete
+    rest = last + file.readline()
+    if rest:
+        yield rest
+    yield from file
+
+
+def _read_trace(
+    lines: Iterable[bytes], path: str, parts: list[Part]
+) -> tuple[list[Turn], list[Issue]]:
+    found: list[Turn] = []
+    issues: list[Issue] = []
+    journals = {part.journal.turn.run_id: part for part in parts if not part.journal.fragment}
+    for block in read_blocks(lines, strict=False, path=path):
+        journal = None if block.complete or block.turn is None else journals.get(block.turn.run_id)
+        if journal is not None:
+            continue  # the journal knows more than a torn block
+        if block.turn is None and block.issues and block.issues[0].code == "empty" and parts:
+            continue
+        issues += block.issues
+        if block.turn is not None:
+            found.append(block.turn)
+            journals.pop(block.turn.run_id, None)
+    found += [finished_record(part.journal, ()) for part in journals.values()]
+    issues += [issue for part in journals.values() for issue in part.journal.issues]
+    turns = _joined(found, [part.journal.turn for part in parts if part.journal.fragment])
+    if not turns and not issues:
+        raise TraceReadError("no turn in it yet", path=path)
+    return [inner for turn in turns for inner in (turn, *nested_turns(turn))], issues
+
+
+def _joined(turns: list[Turn], fragments: list[Turn]) -> list[Turn]:
+    """``turns`` with the fragments of their traces; a fragment of no known turn is a turn of its own."""
+    if not fragments:
+        return turns
+    known = {turn.trace_id for turn in turns}
+    joined = [
+        merge_fragments(turn, [part for part in fragments if part.trace_id == turn.trace_id]) for turn in turns
+    ]
+    return joined + [part for part in fragments if part.trace_id not in known]
+
+
+def _raise_first(path: str, issues: Iterable[Issue]) -> None:
+    for issue in issues:
+        if issue.severity == "error":
+            raise ContractError(issue.code, issue.message, path=path, line=issue.line, offset=issue.offset)
+
+

@@ -1,0 +1,91 @@
+"""Journals of processes that no longer live become blocks of interrupted turns."""
+
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from turntrace.core.attribution import attribute
+from turntrace.core.codec.decode import read_blocks
+from turntrace.core.codec.encode import encode_block
+from turntrace.core.model import Turn
+from turntrace.files.append import Rotation, append_block
+from turntrace.files.fragments import Part, is_dead, read_parts
+from turntrace.files.journal_record import finished_record
+from turntrace.files.lock import claimed
+
+__all__ = ["finish_dead"]
+
+
+def finish_dead(out: Path, rotation: Rotation) -> int:
+    """Write a block for each turn beside ``out`` whose process is gone; returns how many.
+
+    The journal, and the fragments joined to it, are deleted after the block stands in the file. A
+    journal that holds no readable line is left where it is.
+
+    Raises:
+        OSError: when the disk does not take a block; its journal stays.
+    """
+    parts = read_parts(out)
+    fragments = [part for part in parts if part.journal.fragment]
+    by_path: dict[Path, list[Part]] = {}
+    for part in parts:
+        if not part.journal.fragment and is_dead(part):
+            by_path.setdefault(part.path, []).append(part)
+    written = 0
+    for path, turns in by_path.items():
+        with claimed(path) as is_mine:
+            if is_mine:
+                written += sum(_finish(out, part, fragments, rotation) for part in turns)
+                path.unlink(missing_ok=True)
+    return written
+
+
+def _finish(out: Path, part: Part, fragments: list[Part], rotation: Rotation) -> bool:
+    """Write the turn of a dead journal unless it stands in the file or was none; say whether it was."""
+    turn = part.journal.turn
+    joined = [fragment for fragment in fragments if fragment.journal.turn.trace_id == turn.trace_id]
+    record = finished_record(part.journal, [fragment.journal for fragment in joined])
+    is_due = _is_turn(record) and not _stands_in(out, record.run_id)
+    if is_due:
+        attribution = attribute(
+            record.spans,
+            started_ns=record.started_ns,
+            completed_ns=record.completed_ns,
+            root_id=record.span_id,
+        )
+        append_block(out, encode_block(record, attribution), rotation)
+        for fragment in joined:
+            if is_dead(fragment):
+                fragment.path.unlink(missing_ok=True)
+    return is_due
+
+
+def _is_turn(record: Turn) -> bool:
+    """A local root becomes a turn only when one of its spans is a phase that has a name of its own."""
+    return record.turn_source != "local_root" or any(
+        span.phase not in {None, "other"} for span in record.spans
+    )
+
+
+def _stands_in(out: Path, run_id: str) -> bool:
+    """Whether a complete block of the run is in the file: its process died before it deleted the journal."""
+    with _mapped(out) as data:
+        if data is None or data.find(run_id.encode()) < 0:
+            return False
+    with out.open("rb") as file:
+        return any(
+            block.complete and block.turn is not None and block.turn.run_id == run_id
+            for block in read_blocks(file, strict=False)
+        )
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap | None]:
+    with path.open("rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            yield None
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data

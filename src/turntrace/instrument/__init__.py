@@ -1,0 +1,1 @@
+"""The API that applications call: turns, phases, streams (OpenTelemetry API only)."""

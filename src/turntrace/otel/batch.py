@@ -1,0 +1,99 @@
+"""The official batch processor, started at the first span and never asked to hold more than it can."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import TraceFlags
+
+from turntrace.otel.guard import Guard
+
+__all__ = ["LazyBatchProcessor"]
+
+
+class _Counted(SpanExporter):
+    """Counts what leaves the queue, so that the processor before it knows how full it is."""
+
+    def __init__(self, exporter: SpanExporter, guard: Guard) -> None:
+        self._exporter = exporter
+        self._guard = guard
+        self.taken = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.taken += len(spans)
+        result = self._exporter.export(spans)
+        if result is not SpanExportResult.SUCCESS:
+            self._guard.drop("export_failed", len(spans))
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+
+class LazyBatchProcessor(SpanProcessor):
+    """A BatchSpanProcessor that is built, with its thread, when the first sampled span ends.
+
+    A full queue drops the newest span and counts it, without a log line for each.
+    """
+
+    def __init__(
+        self,
+        make_exporter: Callable[[], SpanExporter],
+        guard: Guard,
+        queue_size: int,
+        on_begin: Callable[[], None],
+    ) -> None:
+        """``on_begin`` is called when the batch is built: a thread for the exit has to exist by then."""
+        self._make_exporter = make_exporter
+        self._guard = guard
+        self._queue_size = queue_size
+        self._on_begin = on_begin
+        self._lock = threading.Lock()
+        self._given = 0
+        self._counted: _Counted | None = None
+        self._batch: BatchSpanProcessor | None = None
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Nothing: batches hold ended spans."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Queue a sampled span."""
+        context = span.get_span_context()
+        if context is None or not context.trace_flags & TraceFlags.SAMPLED:
+            return
+        batch, counted = self._batch, self._counted
+        if batch is None or counted is None:
+            batch, counted = self._begin()
+        if self._given - counted.taken >= self._queue_size:
+            self._guard.drop("export_queue")
+            return
+        self._given += 1
+        batch.on_end(span)
+
+    def _begin(self) -> tuple[BatchSpanProcessor, _Counted]:
+        with self._lock:
+            if self._batch is None or self._counted is None:
+                self._counted = _Counted(self._make_exporter(), self._guard)
+                self._batch = BatchSpanProcessor(self._counted)
+                self._on_begin()
+            return self._batch, self._counted
+
+    def renew(self) -> None:
+        """In a forked child: the copied queue is the parent's to export, and the lock may be held."""
+        self._lock = threading.Lock()
+        if self._counted is not None:
+            self._given = self._counted.taken = 0
+
+    def shutdown(self) -> None:
+        """Export what waits, for as long as the SDK takes."""
+        if self._batch is not None:
+            self._batch.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """Export what waits."""
+        return self._batch is None or self._batch.force_flush(timeout_millis)

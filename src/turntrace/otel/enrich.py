@@ -1,0 +1,67 @@
+"""A copy of an ended span with more attributes and corrected times, made with public API only.
+
+The SDK freezes a span before its processors see it end, so attributes of other instrumentations' spans
+can only be added to a copy.
+"""
+
+from collections.abc import Mapping
+
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.trace import Status
+from opentelemetry.util.types import AttributeValue
+
+__all__ = ["EnrichedSpan", "rebuilt"]
+
+
+class EnrichedSpan(ReadableSpan):
+    """A ReadableSpan that keeps the counts of what its original had dropped."""
+
+    def __init__(self, source: ReadableSpan, **changes: object) -> None:
+        fields: dict[str, object] = {
+            "name": source.name,
+            "context": source.get_span_context(),
+            "parent": source.parent,
+            "resource": source.resource,
+            "attributes": source.attributes,
+            "events": source.events,
+            "links": source.links,
+            "kind": source.kind,
+            "status": source.status,
+            "start_time": source.start_time,
+            "end_time": source.end_time,
+            "instrumentation_scope": source.instrumentation_scope,
+        }
+        super().__init__(**{**fields, **changes})  # type: ignore[arg-type]  # the constructor's own fields
+        self._dropped = (source.dropped_attributes, source.dropped_events, source.dropped_links)
+
+    @property
+    def dropped_attributes(self) -> int:
+        return self._dropped[0]
+
+    @property
+    def dropped_events(self) -> int:
+        return self._dropped[1]
+
+    @property
+    def dropped_links(self) -> int:
+        return self._dropped[2]
+
+
+def rebuilt(
+    span: ReadableSpan,
+    attributes: Mapping[str, AttributeValue],
+    *,
+    start_ns: int | None = None,
+    end_ns: int | None = None,
+    events: tuple[Event, ...] | None = None,
+    status: Status | None = None,
+) -> ReadableSpan:
+    """``span`` with exactly ``attributes``; times (epoch ns), events and status replaced where given."""
+    return EnrichedSpan(
+        span,
+        attributes=attributes,
+        start_time=span.start_time if start_ns is None else start_ns,
+        end_time=span.end_time if end_ns is None else end_ns,
+        events=span.events if events is None else events,
+        status=span.status if status is None else status,
+    )

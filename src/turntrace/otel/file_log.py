@@ -1,0 +1,165 @@
+"""The log of a turn on disk: a journal beside the trace file.
+
+In sync mode a line is written before the call of the span returns; in thread mode the writer encodes and
+writes it. A disk that takes longer than 100 ms twice moves a sync journal to the thread.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from turntrace.core.attributes import content_free
+from turntrace.core.codec import journal as lines
+from turntrace.core.model import Mark, Turn, Usage, Warn
+from turntrace.files.intake import IntakeJournal
+from turntrace.files.journal import JournalFile
+from turntrace.files.fragments import turn_lives_elsewhere
+from turntrace.files.journal_record import journal_record
+from turntrace.files.process import started_ticks
+from turntrace.otel.ended_span import EndedSpan
+from turntrace.otel.live_turn import LiveTurn
+from turntrace.otel.open_span import OpenSpan
+from turntrace.otel.recording import Recording
+from turntrace.otel.turn_record import turn_record
+
+__all__ = ["FileLog"]
+
+_SLOW_NS: Final = 100_000_000
+
+
+class FileLog:
+    """A journal of one line for each start and end. See TurnLog."""
+
+    publishes = True
+
+    def __init__(self, turn: LiveTurn, recording: Recording, journal: JournalFile | IntakeJournal, out: Path) -> None:
+        self.out: Path | None = out
+        self._turn = turn
+        self._recording = recording
+        self._journal = journal
+        self._path = out
+        self._gathered: list[bytes] = []
+        self._is_sync = recording.options.journal == "sync"
+
+    # -- told by the spans' threads -------------------------------------------------------------------
+
+    def opened(self) -> None:
+        """See TurnLog."""
+        self._tell(self._header)
+
+    def started(self, opened: OpenSpan) -> None:
+        """See TurnLog."""
+        self._tell(self._start_line, opened)
+
+    def ended(self, ended: EndedSpan) -> None:
+        """See TurnLog."""
+        self._tell(self._end_line, ended)
+
+    def counter(self, name: str, total: int) -> None:
+        """See TurnLog."""
+        self._tell(lines.counter_line, name, total)
+
+    def mark(self, mark: Mark) -> None:
+        """See TurnLog."""
+        self._tell(lines.mark_line, mark)
+
+    def usage(self, usage: Usage) -> None:
+        """See TurnLog."""
+        self._tell(lines.usage_line, usage)
+
+    def warning(self, warning: Warn) -> None:
+        """See TurnLog."""
+        self._tell(lines.warning_line, warning)
+
+    def _tell(self, encode: Callable[..., bytes], *facts: Any) -> None:
+        if self._turn.closed:
+            self._recording.guard.drop("late")
+        elif self._is_sync and not self._recording.slow_disk:
+            self._write(encode(*facts))
+        else:
+            self._recording.writer.submit(self._gather, encode, facts)
+
+    def _gather(self, encode: Callable[..., bytes], facts: tuple[Any, ...]) -> None:
+        self._gathered.append(encode(*facts))
+        self._recording.writer.gathered.add(self)
+
+    def flush(self) -> None:
+        """See TurnLog."""
+        if self._gathered:
+            gathered, self._gathered = self._gathered, []
+            self._write(b"".join(gathered))
+
+    def _write(self, data: bytes) -> None:
+        start_ns = time.perf_counter_ns()
+        try:
+            self._journal.write(data)
+        except OSError as error:
+            self._recording.guard.lost(str(self._journal.path), error, data.count(b"\n"))
+        if time.perf_counter_ns() - start_ns > _SLOW_NS and self._is_sync:
+            self._recording.disk_was_slow()
+
+    # -- lines ----------------------------------------------------------------------------------------
+
+    def _header(self) -> bytes:
+        turn, pid = self._turn, self._recording.pid
+        return lines.header_line(
+            turn_record(turn, (), (), (), ()),
+            pid=pid,
+            pid_started=started_ticks(pid),
+            fragment=turn.is_remote,
+        )
+
+    def _start_line(self, opened: OpenSpan) -> bytes:
+        return lines.span_start_line(
+            opened.phase, opened.name, opened.span_id, opened.parent_id, self._turn.root_id, opened.start_ns
+        )
+
+    def _end_line(self, ended: EndedSpan) -> bytes:
+        opened = ended.opened
+        if opened.span_id == self._turn.root_id:
+            record = turn_record(self._turn, (), (), (), ())
+            return lines.root_line(record, status=ended.status, outcome=ended.outcome)
+        return lines.span_line(
+            opened.phase,
+            ended.name,
+            opened.span_id,
+            opened.parent_id,
+            self._turn.root_id,
+            opened.start_ns,
+            ended.end_ns,
+            status=ended.status,
+            outcome=ended.outcome,
+            round_number=opened.round,
+            tool=opened.tool,
+            model=opened.model,
+            agent=opened.agent,
+            run_id=opened.run_id,
+            parent_source="inferred" if opened.inferred else "otel",
+            attributes=content_free(ended.attributes, self._recording.options.keep_attributes),
+        )
+
+    # -- asked by the closer ----------------------------------------------------------------------------
+
+    def record(self) -> Turn:
+        """See TurnLog."""
+        told = [*self._journal.read(), *self._gathered]  # a short turn never was on the disk
+        return journal_record(told, self._path, sampled=self._turn.sampled)
+
+    def has_turn_elsewhere(self) -> bool:
+        """See TurnLog."""
+        return turn_lives_elsewhere(self._path, self._turn.trace_id, self._recording.pid)
+
+    def discard(self) -> None:
+        """See TurnLog."""
+        self._gathered = []
+        self._journal.delete()
+
+    def close(self) -> None:
+        """See TurnLog."""
+        self._journal.close()
+
+    def forget(self) -> None:
+        """See TurnLog."""
+        self._gathered = []
+        self._journal.close()

@@ -1,0 +1,138 @@
+"""The provider that turntrace builds when the application has none, and what it exports to."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Final, Literal
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.sdk.trace.sampling import _get_from_env_or_default
+
+from turntrace.config import Settings, program_name
+from turntrace.errors import ConfigurationError
+from turntrace.otel.batch import LazyBatchProcessor
+from turntrace.otel.content import ContentFreeExporter
+from turntrace.otel.exporters import metric_exporter, protocol_of, span_exporter
+from turntrace.otel.metrics import TurnMetrics
+from turntrace.otel.processor import TurnSpanProcessor
+from turntrace.otel.quiet import quieten
+from turntrace.otel.sampler import RecordingSampler
+from turntrace.version import VERSION
+
+__all__ = ["Pipeline", "build"]
+
+_OTLP_NAMES: Final = frozenset({"otlp", "otlp_proto_grpc", "otlp_proto_http"})
+_OWN_NAMES: Final = frozenset({"turntrace", "turntrace_otlp"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A provider, how to shut its exporters down, and one line on who exports what."""
+
+    provider: TracerProvider
+    shutdown: Callable[[], None]
+    decision: str
+
+
+def build(
+    endpoint: str | None,
+    settings: Settings,
+    processor: TurnSpanProcessor,
+    *,
+    metrics: bool | None,
+    content: Literal["drop", "keep"],
+) -> Pipeline:
+    """A provider whose spans go through ``processor`` to the exporters that were asked for.
+
+    ``metrics``: None sends them where spans go over OTLP; a one-shot process passes False.
+
+    Raises:
+        ConfigurationError: for an exporter or protocol that does not exist.
+    """
+    where = endpoint or settings.endpoint
+    makers = _exporter_makers(endpoint, settings)
+    keep_content = content == "keep" or settings.capture_content
+    guard = processor.recording.guard
+
+    def filtered(make: Callable[[], SpanExporter]) -> Callable[[], SpanExporter]:
+        if keep_content:
+            return make
+        return lambda: ContentFreeExporter(make(), settings.keep_attributes, guard)
+
+    size = settings.queue_size
+    wake = processor.recording.writer.wake
+    batches = [LazyBatchProcessor(filtered(make), guard, size, wake) for make in makers.values()]
+    processor.follow_with(batches)
+    is_service = bool(makers) and where is not None and metrics is not False and _wants_metrics(settings)
+    resource = _resource(settings, is_service=is_service)
+    provider = TracerProvider(
+        sampler=RecordingSampler(_get_from_env_or_default()), resource=resource, shutdown_on_exit=False
+    )
+    provider.add_span_processor(processor)
+    meters = _meters(endpoint, settings, resource) if is_service else None
+    if meters is not None:
+        processor.recording.metrics = TurnMetrics(meters.get_meter("turntrace", VERSION), guard)
+    if makers:
+        quieten()
+    return Pipeline(
+        provider=provider,
+        shutdown=lambda: _shut_down(batches, meters),
+        decision=_decision(makers, where, settings),
+    )
+
+
+def _exporter_makers(endpoint: str | None, settings: Settings) -> Mapping[str, Callable[[], SpanExporter]]:
+    """How to make each span exporter; without an endpoint and without a name there is none."""
+    names = settings.traces_exporter
+    if endpoint is not None or (names is None and settings.endpoint is not None):
+        protocol_of(endpoint or settings.endpoint, settings.protocol)
+        return {"otlp": lambda: span_exporter(settings, endpoint)}
+    asked = sorted((names or frozenset()) - {"none"} - _OWN_NAMES)
+    return {name: _maker(name, settings) for name in asked}
+
+
+def _maker(name: str, settings: Settings) -> Callable[[], SpanExporter]:
+    if name in _OTLP_NAMES:
+        return lambda: span_exporter(settings, None)
+    found = [entry for entry in entry_points(group="opentelemetry_traces_exporter") if entry.name == name]
+    if not found:
+        raise ConfigurationError(f"OTEL_TRACES_EXPORTER={name}: no installed package has an exporter of that name")
+    return lambda: found[0].load()()  # type: ignore[no-any-return]  # entry points are untyped
+
+
+def _wants_metrics(settings: Settings) -> bool:
+    names = settings.metrics_exporter
+    return names is None or bool(names & _OTLP_NAMES)
+
+
+def _resource(settings: Settings, *, is_service: bool) -> Resource:
+    own: dict[str, str] = {"turntrace.metrics": "process" if is_service else "collector"}
+    if settings.service_name is None and "service.name=" not in settings.resource_attributes:
+        own["service.name"] = program_name()
+    return Resource.create({**own})
+
+
+def _meters(endpoint: str | None, settings: Settings, resource: Resource) -> MeterProvider:
+    reader = PeriodicExportingMetricReader(metric_exporter(settings, endpoint))
+    return MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+
+
+def _shut_down(batches: list[LazyBatchProcessor], meters: MeterProvider | None) -> None:
+    for batch in batches:
+        batch.shutdown()
+    if meters is not None:
+        meters.shutdown()
+
+
+def _decision(makers: Mapping[str, object], where: str | None, settings: Settings) -> str:
+    if not makers:
+        return "turntrace writes the file; nothing is exported (OTEL_EXPORTER_OTLP_ENDPOINT is not set)"
+    if where is None:
+        return f"turntrace exports spans through {', '.join(makers)}"
+    return f"turntrace exports spans to {where} ({protocol_of(where, settings.protocol)})"
+
+

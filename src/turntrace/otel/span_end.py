@@ -1,0 +1,178 @@
+"""What happens when a span ends: its exclusive time, its line, its metrics, its enriched copy."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanContext, StatusCode
+
+from turntrace.core.attributes import EXCLUSIVE_MS, OUTCOME, PHASE, ROUND, Scalar
+from turntrace.core.dialects import Description, Role, Verdict, classify, describe, usage_of
+from turntrace.core.model import Outcome, SpanStatus
+from turntrace.core.usage import richer
+from turntrace.otel.closing import Closer
+from turntrace.otel.enrich import rebuilt
+from turntrace.otel.live_turn import LiveTurn
+from turntrace.otel.open_span import OpenSpan
+from turntrace.otel.recording import Recording
+from turntrace.otel.span_start import KIND_NAMES, MODEL_PHASE, OWN_SCOPE, TOOL_PHASE
+from turntrace.otel.ended_span import EndedSpan
+
+__all__ = ["SpanEnder"]
+
+_NS_PER_MS: Final = 1_000_000
+_EXCLUSIVE_KEPT: Final = 65_536
+_OUTCOMES: Final[Mapping[object, Outcome]] = {
+    name: name for name in ("ok", "error", "cancelled", "abandoned", "incomplete")
+}
+_STATUS: Final[Mapping[StatusCode, SpanStatus]] = {
+    StatusCode.UNSET: "unset",
+    StatusCode.OK: "ok",
+    StatusCode.ERROR: "error",
+}
+
+
+class SpanEnder:
+    """Takes an ended span out of its turn and says what is to be passed on."""
+
+    __slots__ = ("_closer", "_recording")
+
+    def __init__(self, recording: Recording, closer: Closer) -> None:
+        self._recording = recording
+        self._closer = closer
+
+    def ended(self, span: ReadableSpan) -> ReadableSpan:
+        """Record the end of another instrumentation's span; a copy with our attributes where exported."""
+        recording, scope = self._recording, span.instrumentation_scope
+        if scope is not None and scope.name == OWN_SCOPE:
+            return span
+        opened = recording.table.open_spans.get(span.get_span_context().span_id)
+        if opened is None:
+            recording.guard.drop("unseen_start")
+            return span
+        attributes = dict(span.attributes or {})
+        verdict = classify(scope.name if scope else "", span.name, KIND_NAMES[span.kind], attributes)
+        _reclassify(opened, verdict, attributes)
+        opened.verdict = verdict
+        status = _STATUS[span.status.status_code]
+        stamped = _OUTCOMES.get(attributes.get(OUTCOME))
+        ended = EndedSpan(
+            opened,
+            end_ns=max(opened.start_ns, opened.turn.clock.corrected(span.end_time or opened.start_ns)),
+            name=span.name,
+            status=status,
+            outcome=stamped or ("error" if status == "error" else "ok"),
+            attributes=attributes,
+        )
+        exclusive_ns = self.leave(ended)
+        answer = self._rooted(ended) if opened.span_id == opened.turn.root_id else {}
+        self.told(ended, exclusive_ns, span.get_span_context())
+        return _enriched(span, ended, exclusive_ns, answer) if recording.enriches else span
+
+    def leave(self, ended: EndedSpan) -> int:
+        """Take the span out of its turn and return its exclusive time in ns."""
+        opened = ended.opened
+        turn, parent = opened.turn, opened.live.parent
+        self._recording.table.open_spans.pop(opened.span_id, None)
+        with turn.lock:
+            exclusive_ns = turn.live.end(opened.live, ended.end_ns, opened.phase)
+            turn.open_spans.pop(opened.span_id, None)
+            if opened.phase is not None and opened.phase != "other":
+                turn.has_phase = True
+            if parent is not None and not parent.is_open:
+                turn.detached = True
+            if opened.tool_call is opened:
+                turn.tools_open -= 1
+                turn.tool_calls += 1
+        return exclusive_ns
+
+    def told(self, ended: EndedSpan, exclusive_ns: int, context: SpanContext) -> None:
+        """Tell the log, the metrics and the closer."""
+        opened = ended.opened
+        if opened.phase == MODEL_PHASE:
+            self._called(ended)
+        opened.turn.log.ended(ended)
+        if self._recording.metrics is not None:
+            self._measure(opened, exclusive_ns, context)
+        if self._recording.exclusive_of is not None:
+            self._keep(opened.span_id, exclusive_ns)
+        self._closer.left(opened)
+
+    def _called(self, ended: EndedSpan) -> None:
+        """Usage and first moments of a model call; the outermost span of nested ones is the call."""
+        opened = ended.opened
+        call, verdict = opened.model_call or opened, opened.verdict
+        span_id = f"{opened.span_id:016x}"
+        usage = usage_of(verdict, span_id, ended.attributes, failed=ended.status == "error")
+        if usage is not None:
+            opened.turn.log.usage(usage)  # of every span; the block has one for each call
+        call.usage = richer(known for known in (usage, call.usage) if known is not None)
+        facts = describe(verdict, opened.name, ended.attributes)
+        opened.model = facts.model
+        if call is opened:
+            opened.turn.called(facts.model, facts.provider, call.usage)
+            _stamp(opened, facts)
+
+    def _rooted(self, ended: EndedSpan) -> dict[str, Scalar]:
+        turn = ended.opened.turn
+        answer = turn.finish("error" if ended.status == "error" else "ok", ended.end_ns)
+        return answer if not turn.candidate or turn.has_phase else {}
+
+    def _measure(self, opened: OpenSpan, exclusive_ns: int, context: SpanContext) -> None:
+        metrics, turn = self._recording.metrics, opened.turn
+        if metrics is None:
+            return
+        submit = self._recording.writer.submit
+        if opened.phase is not None:
+            labels = {"tool_execution": ("tool", opened.tool), MODEL_PHASE: ("model", opened.model)}
+            submit(
+                metrics.span_ended, turn.agent, opened.phase, exclusive_ns, labels.get(opened.phase), context
+            )
+        if opened.usage is not None and opened.model_call is opened:
+            submit(metrics.model_called, turn.agent, opened.usage, context)
+        if opened.span_id == turn.root_id and not turn.candidate and turn.end_ns is not None:
+            totals = turn.live.totals(turn.end_ns)
+            walls = {**totals.wall_ns_by_phase, "unattributed": totals.unattributed_ns}
+            submit(metrics.turn_ended, turn.agent, turn.status, walls, context)
+
+    def _keep(self, span_id: int, exclusive_ns: int) -> None:
+        kept = self._recording.exclusive_of
+        if kept is not None:
+            kept[span_id] = exclusive_ns
+            while len(kept) > _EXCLUSIVE_KEPT:
+                kept.pop(next(iter(kept)), None)
+
+
+def _reclassify(opened: OpenSpan, verdict: Verdict, attributes: Mapping[str, Any]) -> None:
+    """The phase that the span's dialect says at its end; attributes may have come since its start."""
+    if verdict.role is Role.PHASE and not verdict.http_attempt:
+        opened.phase = verdict.phase
+    elif verdict.role is Role.LEAF and opened.phase is None and opened.live.is_leaf:
+        opened.phase = "other"
+    if opened.phase == TOOL_PHASE:
+        opened.tool = describe(verdict, opened.name, attributes).tool
+
+
+def _stamp(opened: OpenSpan, facts: Description) -> None:
+    turn: LiveTurn = opened.turn
+    for name, offset_ns in (("first_chunk", facts.first_chunk_ns), ("first_token", facts.first_token_ns)):
+        if offset_ns is not None and turn.first_ns(name) is None:
+            turn.mark(name, opened.start_ns + offset_ns, opened.span_id)
+
+
+def _enriched(
+    span: ReadableSpan, ended: EndedSpan, exclusive_ns: int, answer: dict[str, Scalar]
+) -> ReadableSpan:
+    opened = ended.opened
+    attributes: dict[str, Any] = {
+        **(span.attributes or {}),
+        EXCLUSIVE_MS: exclusive_ns / _NS_PER_MS,
+        OUTCOME: ended.outcome,
+        **answer,
+    }
+    phase = "turn" if answer else opened.phase
+    if phase is not None:
+        attributes[PHASE] = phase
+    if opened.round is not None:
+        attributes[ROUND] = opened.round
+    return rebuilt(span, attributes, start_ns=opened.start_ns, end_ns=ended.end_ns)

@@ -1,0 +1,157 @@
+"""The writer: one daemon thread that encodes, writes, closes turns and keeps time for lingering ones.
+
+It starts with the first thing there is to do, never at configure, so that a fork before that is clean.
+In thread mode every journal line passes here, at most 50 ms behind; callers only append to a deque.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from turntrace.otel.guard import Guard
+
+__all__ = ["QUEUE_LIMIT", "Flushable", "Writer"]
+
+_TICK_S: Final = 0.05
+_SLICE_NS: Final = 20_000_000
+"""How long jobs run before what they gathered is written: a long queue delays no line by its length."""
+
+QUEUE_LIMIT: Final = 200_000
+"""Jobs that may wait; on a disk that takes nothing, later ones are dropped and counted."""
+
+
+Job = tuple[Callable[..., None], tuple[Any, ...]]
+
+
+class Flushable(Protocol):
+    """Something that gathers lines while jobs run and writes them at once afterwards."""
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        ...
+
+
+class Writer:
+    """Runs jobs in order on one thread. ``submit`` never blocks and never raises."""
+
+    __slots__ = ("_after", "_asleep", "_busy", "_guard", "_jobs", "_later", "_start", "_stop", "_thread", "_tick", "_wake", "gathered")
+
+    def __init__(self, guard: Guard, tick: Callable[[], bool], after: Callable[[], None]) -> None:
+        """``tick`` is called at least every 50 ms while it returns True (something waits for time),
+        ``after`` when a slice of jobs has run and what they gathered was flushed.
+        """
+        self._guard = guard
+        self._tick = tick
+        self._after = after
+        self._jobs: deque[Job] = deque()
+        self._later: deque[Job] = deque()
+        self._wake = threading.Event()
+        self._busy = threading.RLock()
+        self._start = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._asleep = True
+        self._stop = False
+        self.gathered: set[Flushable] = set()
+
+    def submit(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Queue a job; a full queue drops it and counts that."""
+        if len(self._jobs) >= QUEUE_LIMIT:
+            self._guard.drop("journal_queue")
+            return
+        self._jobs.append((function, arguments))
+        if self._asleep:
+            self.wake()
+
+    def submit_later(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Queue a job that gives way to all of ``submit``: a turn that is over is safe in its journal."""
+        self._later.append((function, arguments))
+        if self._asleep:
+            self.wake()
+
+    def wake(self) -> None:
+        """Start the thread if need be, and let it look at once."""
+        if self._thread is None and not self._stop:
+            with self._start:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="turntrace-writer", daemon=True)
+                    self._thread.start()
+        self._wake.set()
+
+    def drain(self) -> None:
+        """Run every job that waits, on the calling thread, and write what they gathered."""
+        with self._busy:
+            while self._jobs or self._later or self.gathered:
+                self._run_some(self._jobs)
+                if not self._jobs:
+                    self._run_some(self._later)
+
+    def paused(self) -> threading.RLock:  # type: ignore[valid-type]  # RLock is a factory to typeshed
+        """``with writer.paused():`` no job runs meanwhile."""
+        return self._busy
+
+    def run_aside(self, function: Callable[[], None]) -> bool:
+        """Run ``function`` on the writer's thread, or here when no thread ever was needed.
+
+        True means that it may still be running. At interpreter exit no thread can be started, and
+        without one there is nothing that was recorded to wait for.
+        """
+        if self._thread is None:
+            function()
+            return False
+        self._jobs.append((function, ()))
+        self._wake.set()
+        return True
+
+    def _run_some(self, jobs: deque[Job]) -> None:
+        """Run ``jobs`` for at most a slice of time, then write what they gathered."""
+        deadline_ns = time.monotonic_ns() + _SLICE_NS
+        while jobs and time.monotonic_ns() < deadline_ns:
+            function, arguments = jobs.popleft()
+            self._guarded(function, arguments)
+        while self.gathered:
+            self._guarded(self.gathered.pop().flush, ())
+        self._guarded(self._after, ())
+
+    def stop(self, timeout_s: float) -> bool:
+        """Let the thread finish its jobs and end; False when it did not within ``timeout_s``."""
+        self._stop = True
+        self._wake.set()
+        thread = self._thread
+        if thread is None:
+            self.drain()
+            return True
+        thread.join(timeout_s)
+        return not thread.is_alive()
+
+    def _run(self) -> None:
+        idle = False
+        while not self._stop:
+            self._rest(idle=idle)
+            had_jobs = bool(self._jobs or self._later)
+            self.drain()
+            waiting = self._ticked()
+            idle = not had_jobs and not waiting
+        self.drain()
+
+    def _rest(self, *, idle: bool) -> None:
+        if idle:
+            self._asleep = True  # from here on submit() wakes; a job that came just before is seen below
+            if not (self._jobs or self._later):
+                self._wake.wait()
+        elif self._thread is not None:
+            self._wake.wait(_TICK_S)  # jobs gather, so that one write takes many lines
+        self._asleep = False
+        self._wake.clear()
+
+    def _ticked(self) -> bool:
+        with self._busy:
+            return bool(self._guarded(self._tick, ()))
+
+    def _guarded(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:  # noqa: BLE001 - this thread's part of the guard
+            self._guard.caught("writer", error)
+            return None

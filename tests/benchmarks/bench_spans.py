@@ -1,0 +1,135 @@
+"""G1, G2 and the cost of exclusive time plus journal, against the bare SDK with a batch processor.
+
+Workload: a turn of one parent and nine children, four attributes a span (two strings, two integers), a
+discarding exporter. ``python tests/benchmarks/bench_spans.py`` prints the figures.
+"""
+
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from measure import calibrated_ns, interleaved
+
+__all__ = ["run"]
+
+TURNS = 40
+SPANS = TURNS * 10
+ATTRIBUTES = {"gen_ai.tool.name": "bash", "gen_ai.tool.call.id": "c1", "turntrace.attempt": 1, "server.port": 443}
+VARIANTS = (
+    "nullcontext", "disabled", "sdk_bsp", "phase_bsp", "phase_bsp_journal_thread", "phase_bsp_journal_sync",
+    "foreign_bsp", "foreign_bsp_journal_thread",
+)  # fmt: skip
+
+
+def _provider(processor=None):
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+    class Discard(SpanExporter):
+        def export(self, spans):
+            return SpanExportResult.SUCCESS
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    if processor is not None:
+        provider.add_span_processor(processor)
+    provider.add_span_processor(BatchSpanProcessor(Discard(), max_queue_size=1 << 20))
+    return provider
+
+
+def _native(journal: str | None) -> Callable[[], None]:
+    import turntrace as tt
+    from turntrace.otel import slot
+    from turntrace.otel.options import RecordingOptions
+    from turntrace.otel.processor import TurnSpanProcessor
+
+    out = None if journal is None else str(Path(tempfile.mkdtemp()) / "t.ndjson")
+    processor = TurnSpanProcessor(RecordingOptions(out=out, journal=journal or "off"))
+    processor.tracer = _provider(processor).get_tracer("turntrace", "0")
+    slot.fill(processor)
+
+    def work() -> None:
+        for _ in range(TURNS):
+            with tt.turn("a"):
+                for _ in range(9):
+                    with tt.phase("tool_planning", attributes=ATTRIBUTES):
+                        pass
+
+    return work
+
+
+def _foreign(journal: str | None, *, ours: bool = True) -> Callable[[], None]:
+    from turntrace.otel.options import RecordingOptions
+    from turntrace.otel.processor import TurnSpanProcessor
+
+    out = None if journal is None else str(Path(tempfile.mkdtemp()) / "t.ndjson")
+    processor = TurnSpanProcessor(RecordingOptions(out=out, journal=journal or "off")) if ours else None
+    tracer = _provider(processor).get_tracer("app")
+    root = {**ATTRIBUTES, "gen_ai.operation.name": "invoke_agent"}
+
+    def work() -> None:
+        for _ in range(TURNS):
+            with tracer.start_as_current_span("a", attributes=root):
+                for _ in range(9):
+                    with tracer.start_as_current_span("p", attributes=ATTRIBUTES):
+                        pass
+
+    return work
+
+
+def _nullcontext() -> None:
+    for _ in range(SPANS):
+        with contextlib.nullcontext():
+            pass
+
+
+def _disabled() -> Callable[[], None]:
+    from turntrace import phase
+
+    def work() -> None:
+        for _ in range(SPANS):
+            with phase("tool_planning", attributes=ATTRIBUTES):
+                pass
+
+    return work
+
+
+def _work(variant: str) -> Callable[[], None]:
+    makers: dict[str, Callable[[], Callable[[], None]]] = {
+        "nullcontext": lambda: _nullcontext,
+        "disabled": _disabled,
+        "sdk_bsp": lambda: _foreign(None, ours=False),
+        "phase_bsp": lambda: _native(None),
+        "phase_bsp_journal_thread": lambda: _native("thread"),
+        "phase_bsp_journal_sync": lambda: _native("sync"),
+        "foreign_bsp": lambda: _foreign(None),
+        "foreign_bsp_journal_thread": lambda: _foreign("thread"),
+    }
+    return makers[variant]()
+
+
+def run(rounds: int) -> list[tuple[str, str, float, float]]:
+    """Goal id, what, figure and goal (ratios of thread CPU)."""
+    ns = interleaved(Path(__file__), VARIANTS, rounds)
+    base, null = ns["sdk_bsp"], ns["nullcontext"]
+    return [
+        ("G1", "disabled phase(name, attributes=d) / nullcontext()", ns["disabled"] / null, 0.9),
+        ("G2", "phase() with exclusive time + BSP / SDK + BSP", ns["phase_bsp"] / base, 1.0),
+        ("core", "the same + journal on the thread / SDK + BSP", ns["phase_bsp_journal_thread"] / base, 1.25),
+        ("core", "the same + journal in sync mode / SDK + BSP", ns["phase_bsp_journal_sync"] / base, 1.25),
+        ("G3", "third-party spans with exclusive time / SDK + BSP", ns["foreign_bsp"] / base, 1.1),
+        ("-", "third-party spans + journal on the thread / SDK + BSP", ns["foreign_bsp_journal_thread"] / base, 0.0),
+        ("-", "SDK + BSP, ns a span here", base, 0.0),
+    ]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        work = _work(sys.argv[1])
+        work()
+        print(json.dumps(calibrated_ns(work, SPANS)))
+    else:
+        for goal, what, figure, bound in run(9):
+            print(f"{goal:5} {what}: {figure:.2f}" + (f" (goal {bound:g})" if bound else ""))

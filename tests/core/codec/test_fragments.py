@@ -1,0 +1,68 @@
+"""Fragments: spans of other processes join the turn they hang on, and no other."""
+
+from dataclasses import replace
+
+from turntrace.core.codec.fragments import merge_fragments
+from turntrace.core.model import Mark, Span, Turn, Usage, Warn
+
+TRACE_ID = "0" * 31 + "1"
+
+
+def span(span_id: str, parent_id: str | None) -> Span:
+    return Span(span_id=span_id, parent_id=parent_id, name=span_id, phase="plan", start_ns=0, end_ns=1)
+
+
+def fragment(*spans: Span, **fields) -> Turn:
+    return Turn(run_id="", trace_id=TRACE_ID, spans=spans, **fields)
+
+
+TURN = Turn(run_id="r", trace_id=TRACE_ID, span_id="root", spans=(span("a", "root"),), counters={"x": 1})
+
+
+def ids(turn: Turn) -> list[str]:
+    return [found.span_id for found in turn.spans]
+
+
+def test_spans_below_the_turn_join_it():
+    """Ancestors may lie in the turn, in the root, or in another fragment, in any order."""
+    deep, shallow = fragment(span("d", "c"), span("c", "b")), fragment(span("b", "a"), span("e", "root"))
+    assert ids(merge_fragments(TURN, [deep, shallow])) == ["a", "d", "c", "b", "e"]
+
+
+def test_other_spans_stay_away():
+    """Spans that hang on nothing, on an unknown parent, on each other or in another trace do not join."""
+    strangers = fragment(span("b", None), span("c", "nobody"), span("d", "e"), span("e", "d"))
+    elsewhere = replace(fragment(span("f", "a")), trace_id="0" * 31 + "2")
+    assert merge_fragments(TURN, [strangers, elsewhere]) == TURN
+    assert ids(merge_fragments(replace(TURN, span_id=None), [fragment(span("b", None))])) == ["a"]
+
+
+def test_spans_join_once():
+    """A fragment that was joined before adds nothing."""
+    part = fragment(span("b", "a"), counters={"x": 2}, usage=(Usage(span_id="b"),))
+    once = merge_fragments(TURN, [part])
+    assert once == merge_fragments(once, [part])
+
+
+def test_facts_come_with_their_spans():
+    """Usage and marks go by span; warnings come with any span."""
+    part = fragment(
+        span("b", "a"),
+        span("z", "nobody"),
+        usage=(Usage(span_id="b", input_tokens=1), Usage(span_id="z")),
+        marks=(Mark(name="m", at_ns=1, span_id="b"), Mark(name="n", at_ns=1, span_id="z")),
+        warnings=(Warn(code="w", message="w"),),
+    )
+    merged = merge_fragments(TURN, [part, fragment(span("y", "x"), warnings=(Warn(code="v", message="v"),))])
+    assert (Usage(span_id="b", input_tokens=1),) == merged.usage
+    assert [mark.name for mark in merged.marks] == ["m"]
+    assert [warn.code for warn in merged.warnings] == ["w"]
+
+
+def test_counters_are_added_once_they_are_the_turn_s():
+    """Counts of a process that served only this turn are added; others are named and not guessed."""
+    own = fragment(span("b", "a"), counters={"x": 2, "y": 3})
+    shared = fragment(span("c", "a"), span("z", "nobody"), counters={"x": 100})
+    merged = merge_fragments(TURN, [own, shared])
+    assert merged.counters == {"x": 3, "y": 3}
+    assert [warn.code for warn in merged.warnings] == ["fragment_counters"]
