@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from opentelemetry.trace import TracerProvider
+
 from turntrace.errors import TurntraceError
 from turntrace.instrument.api import count, generation, mark, phase, tool, turn
 from turntrace.instrument.turns import TurnSpan
-from turntrace.version import VERSION as __version__
+from turntrace.version import VERSION
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SpanExporter
-
     from turntrace.otel.handle import Handle
+    from turntrace.otel.wrap import EnrichingExporter
     from turntrace.report.turn_report import TurnReport
 
 __all__ = [
@@ -40,7 +40,10 @@ __all__ = [
 ]
 
 
-def configure(
+__version__ = VERSION
+
+
+def configure(  # noqa: PLR0913 - each is a question a user asks
     trace: str | Path | None = None,
     *,
     mode: Literal["a", "w"] = "a",
@@ -88,7 +91,7 @@ def configure(
     return set_up(request)
 
 
-def attach(provider: "TracerProvider", trace: str | Path | None = None) -> "Handle":
+def attach(provider: TracerProvider, trace: str | Path | None = None) -> "Handle":
     """Record the spans of an application's own provider into a file; never an OTLP exporter.
 
     Raises:
@@ -101,8 +104,11 @@ def attach(provider: "TracerProvider", trace: str | Path | None = None) -> "Hand
     return set_up(provider, Request(trace=None if trace is None else str(trace)))
 
 
-def wrap(exporter: "SpanExporter") -> "SpanExporter":
-    """An exporter that adds phase and exclusive time to every span that goes through ``exporter``."""
+def wrap(exporter: Any) -> "EnrichingExporter":
+    """An exporter that adds phase and exclusive time to every span that goes through ``exporter``.
+
+    ``exporter`` is a SpanExporter of the OpenTelemetry SDK.
+    """
     from turntrace.otel.wrap import EnrichingExporter
 
     return EnrichingExporter(exporter)
@@ -157,4 +163,3 @@ def _present(record: Any) -> "TurnReport":
 
 
 TurnSpan.present = staticmethod(_present)
-

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from turntrace.errors import ConfigurationError
 
@@ -159,13 +159,17 @@ class Settings:
         )
 
 
-def _otel(env: Mapping[str, str]) -> dict[str, object]:
+def _otel(env: Mapping[str, str]) -> dict[str, Any]:
     capture = env.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().upper()
     exporters = {name: _names(env, f"OTEL_{name.upper()}_EXPORTER") or None for name in ("traces", "metrics")}
     return {
         "capture_content": capture in {"TRUE", "SPAN_ONLY", "SPAN_AND_EVENT"},
-        "endpoint": env.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or env.get("OTEL_EXPORTER_OTLP_ENDPOINT") or None,
-        "protocol": env.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or env.get("OTEL_EXPORTER_OTLP_PROTOCOL") or None,
+        "endpoint": env.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+        or env.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+        or None,
+        "protocol": env.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
+        or env.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+        or None,
         "traces_exporter": exporters["traces"],
         "metrics_exporter": exporters["metrics"],
         "metric_interval_s": _milliseconds(env.get("OTEL_METRIC_EXPORT_INTERVAL", ""), 60.0),

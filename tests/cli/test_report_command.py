@@ -201,6 +201,30 @@ def test_damaged_lines_are_told_on_standard_error(run, trace):
     assert [one["code"] for one in found["warnings"]] == ["bad_json_line"]
 
 
+def test_what_is_only_noted_is_not_told(run):
+    """A line of an unknown type is no damage."""
+    sample = Path(__file__).parents[1] / "data" / "ndjson" / "valid_unknown_type.ndjson"
+    result = run("report", sample)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+
+
+def test_several_files_are_one_report(run, write_trace):
+    """The turns of all files together; no single file is named at the end."""
+    one, two, _ = three()
+    out = run("report", write_trace("a.ndjson", one), write_trace("b.ndjson", two)).stdout
+    assert "2 turns" in out
+    assert "turntrace report a.ndjson b.ndjson --turn 2" in out
+    assert "trace  " not in out
+
+
+def test_standard_input_is_a_file_too(execute, trace):
+    """A dash reads standard input; it has no size to tell."""
+    result = execute("report", "-", input=Path(trace).read_bytes())
+    assert result.returncode == 0
+    assert result.stdout.decode().endswith("trace  -   26 spans\n")
+
+
 def test_an_output_that_cannot_be_written(run, trace):
     """Status 2, and the path is named."""
     result = run("report", trace, "--json", "-o", "no/such/folder/out.json")

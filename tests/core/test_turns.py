@@ -619,6 +619,16 @@ def test_moments():
     assert None is one([agent("r", 0, 9)]).first_useful_ns
 
 
+def test_the_outermost_span_of_a_call_tells_its_moments():
+    """Of two spans of one call the outer one's first chunk counts, also when the inner one's is earlier."""
+    spans = [
+        agent("r", 0, 100),
+        chat("g", 10, 50, parent="r", attributes={"gen_ai.response.time_to_first_chunk": 0.02}),
+        chat("n", 11, 49, parent="g", attributes={"gen_ai.response.time_to_first_chunk": 0.005}),
+    ]
+    assert one(spans).first_chunk_ns == 30 * MS
+
+
 @pytest.mark.parametrize(
     ("fields", "status"),
     [

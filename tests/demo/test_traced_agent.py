@@ -15,7 +15,7 @@ from turntrace.demo.scenario import ANSWER, DEMO_SCRIPT, MODEL
 from turntrace.files.read import read_paths
 
 SPEED = 5.0
-TOLERANCE_NS = 50_000_000  # two processes, each with a clock of its own
+CLOCKS_NS = 10_000_000  # two processes, each with a clock of its own
 
 RUN_AGENT = f"""
 import sys
@@ -129,13 +129,13 @@ def test_attempts_and_streams_are_where_the_server_saw_them(runs, turn):
     attempts = spans_of(turn, "provider_connect")
     for span, record in zip(attempts, served, strict=True):
         assert span.attributes["http.response.status_code"] == record.status
-        assert -TOLERANCE_NS < record.received_ns - span.start_ns < TOLERANCE_NS
-        assert -TOLERANCE_NS < span.end_ns - record.headers_sent_ns < TOLERANCE_NS
+        assert span.start_ns - CLOCKS_NS < record.received_ns < span.end_ns
+        assert span.start_ns < record.headers_sent_ns < span.end_ns + CLOCKS_NS
     assert [span.attributes["turntrace.attempt"] for span in attempts] == [1, 1, 2, 1, 1]
     answered = [record for record in served if record.status == 200]
     for span, record in zip(spans_of(turn, "generation"), answered, strict=True):
-        assert -TOLERANCE_NS < span.end_ns - record.last_chunk_sent_ns < TOLERANCE_NS
-    assert -TOLERANCE_NS < turn.first_token_ns - served[0].first_token_sent_ns < TOLERANCE_NS
+        assert span.start_ns < record.last_chunk_sent_ns < span.end_ns + CLOCKS_NS
+    assert served[0].first_token_sent_ns - CLOCKS_NS < turn.first_token_ns < answered[1].received_ns
     (wait,) = spans_of(turn, "retry_wait")
     assert wait.attributes["turntrace.reason"] == "429"
     assert wait.end_ns - wait.start_ns >= 500_000_000 / SPEED

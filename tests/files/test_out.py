@@ -6,7 +6,16 @@ import stat
 import pytest
 
 from turntrace.errors import TraceWriteError
-from turntrace.files.out import default_out, expand, fragment_path, journal_path, newest, parts_of, prepare, safe_name
+from turntrace.files.out import (
+    default_out,
+    expand,
+    fragment_path,
+    journal_path,
+    newest,
+    parts_of,
+    prepare,
+    safe_name,
+)
 
 
 def test_placeholders_are_expanded_and_nothing_else():

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from opentelemetry import trace
 from opentelemetry.context import get_current
-from recordings import Recorded
 
 import turntrace as tt
+from recordings import Recorded
 from turntrace.instrument.noop import NOOP
 
 

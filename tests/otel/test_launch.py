@@ -5,7 +5,15 @@ import os
 import pytest
 
 from turntrace.otel import launch
-from turntrace.otel.launch import Note, Plan, child_environment, is_launcher, new_traceparent, read_notes, target_name
+from turntrace.otel.launch import (
+    Note,
+    Plan,
+    child_environment,
+    is_launcher,
+    new_traceparent,
+    read_notes,
+    target_name,
+)
 from turntrace.otel.remote import context_from
 
 PLAN = Plan(trace="/t/out.ndjson", traceparent="00-0a-0b-01", parent_pid=7, notes="/t/notes", agent="bot")

@@ -88,12 +88,12 @@ class Tags(HTMLParser):
 def test_html_has_no_tag_of_the_datas():
     """A notebook gets one element with escaped text."""
     parser = Tags()
-    parser.feed(TurnReport(hostile())._repr_html_())
+    parser.feed(TurnReport.of(hostile())._repr_html_())
     assert parser.tags == ["pre"]
 
 
 def test_the_printed_report_and_its_repr_are_harmless():
     """print(r) and r alone in a console show nothing that acts."""
-    report = TurnReport(hostile())
+    report = TurnReport.of(hostile())
     assert repr(report).isprintable()
     assert all(line.isprintable() for line in str(report).split("\n"))

@@ -184,7 +184,7 @@ def test_the_critical_path_of_nothing():
 
 def test_the_report_object():
     """Figures to compute with, the table to print, HTML for a notebook, JSON for programs."""
-    report = TurnReport(example())
+    report = TurnReport.of(example())
     assert report.wall_ns == 8420 * MS
     assert report.active_ns == 7220 * MS
     assert report.attributed_ns + report.unattributed_ns == report.wall_ns

@@ -13,7 +13,7 @@ __all__ = ["Command", "interpreter_of", "name_of", "recognised"]
 
 _PYTHON: Final = re.compile(r"(python|pypy)[\d.]*[a-z]?(\.exe)?", re.IGNORECASE)
 _SHEBANG_BYTES: Final = 4096
-_TRAMPOLINE: Final = re.compile(r"""'''exec' ["']?([^"']+)["']?""")
+_TRAMPOLINE: Final = re.compile(r"""'''exec' (?P<quote>["']?)(?P<python>.+?)(?P=quote) ["']\$0""")
 _VERBS: Final = frozenset({"exec", "run"})
 
 
@@ -61,7 +61,7 @@ def interpreter_of(path: Path) -> str | None:
     if not first.startswith("#!"):
         return None
     trampoline = _TRAMPOLINE.match(second)
-    words = [trampoline.group(1)] if trampoline else first[2:].split()
+    words = [trampoline["python"]] if trampoline else first[2:].split()
     if words and Path(words[0]).name == "env":
         words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     return words[0] if words and _is_python(Path(words[0]).name) else None

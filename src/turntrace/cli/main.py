@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from turntrace.cli import check, demo, report
+from turntrace.cli import check, demo, doctor, report, run
 from turntrace.cli.output import say
 from turntrace.errors import TurntraceError
 from turntrace.version import VERSION
@@ -26,11 +26,11 @@ _USAGE_STATUS: Final = 2
 class Commands(TyperGroup):
     """The commands; it knows the aliases and turns our errors into a line and status 2."""
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401  # click's types move with typer
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # click's types move with typer
         """The command called ``cmd_name`` or meant by it."""
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
-    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # as above
+    def invoke(self, ctx: Any) -> Any:  # as above
         """Run the command; an error of ours is a message on standard error and status 2."""
         try:
             return super().invoke(ctx)
@@ -70,7 +70,7 @@ def start(
         report.newest()
 
 
-for _command in (demo, report, check):
+for _command in (demo, report, run, check, doctor):  # the order of the help and of its panels
     _command.register(app)
 
 

@@ -34,7 +34,7 @@ def outcome_of(plan: Plan, settings: Settings, since_ns: int) -> Outcome:
     """Finish what a dead agent left beside the trace, and read the turns that started at ``since_ns`` or later."""
     out = Path(plan.trace)
     notes = read_notes(Path(plan.notes)) if plan.notes else ()
-    remarks = [note.message for note in notes if note.outcome == "said"]
+    remarks = _said(notes)
     turns: list[Turn] = []
     is_whole = True
     try:
@@ -59,6 +59,13 @@ def outcome_of(plan: Plan, settings: Settings, since_ns: int) -> Outcome:
 
 def _is_whole(turn: Turn) -> bool:
     return turn.status != "interrupted" and not turn.dropped
+
+
+def _said(notes: Sequence[Note]) -> list[str]:
+    """What OpenTelemetry's loader had to say, unless the one reason why nothing started covers it."""
+    if any(note.outcome == "failed" for note in notes):
+        return []
+    return [note.message for note in notes if note.outcome == "said"]
 
 
 def _why_nothing(notes: Sequence[Note], *, was_instrumented: bool) -> str:

@@ -88,7 +88,11 @@ def _nested(turn: Turn, root: Span, spans: list[Span], parent_run_id: str) -> Tu
         root_name=root.name,
         agent=root.agent,
         model=models[0].model if models else None,
-        status="interrupted" if root.outcome == "incomplete" else "error" if root.outcome == "error" else "ok",
+        status="interrupted"
+        if root.outcome == "incomplete"
+        else "error"
+        if root.outcome == "error"
+        else "ok",
         first_chunk_ns=None,
         first_token_ns=None,
         first_visible_ns=None,

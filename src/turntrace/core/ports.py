@@ -6,17 +6,21 @@ from typing import Any, Protocol
 from turntrace.core.attributes import Scalar
 from turntrace.core.model import Outcome, TurnStatus
 
-__all__ = ["OpenRecord", "Recorder", "TurnSink"]
+__all__ = ["Recorder", "TurnSink"]
 
 
 class TurnSink(Protocol):
     """A live turn. Every method is safe from any thread or task, returns at once and never raises."""
 
     run_id: str
-    rounds: int
     monotonic_ns: Callable[[], int]
     """The bare clock of the turn, for what reads it at every chunk; ``anchor_ns`` makes it epoch time."""
     anchor_ns: int
+
+    @property
+    def rounds(self) -> int:
+        """Rounds so far."""
+        ...
 
     @property
     def closed(self) -> bool:
@@ -48,12 +52,6 @@ class TurnSink(Protocol):
         ...
 
 
-class OpenRecord(Protocol):
-    """The record of an open span: to the API only the way to its turn."""
-
-    sink: TurnSink
-
-
 class Recorder(Protocol):
     """What finds live turns: the processor, as the recording API sees it."""
 
@@ -72,25 +70,28 @@ class Recorder(Protocol):
         """The absolute path of the trace file; None when there is no file."""
         ...
 
-    def sink(self, context: Mapping[str, object]) -> TurnSink | None:
+    def sink(self, context: Any) -> TurnSink | None:
         """The live turn that ``context`` (an OpenTelemetry Context) lies in."""
         ...
 
     def begin(
-        self, span: Any, context: Any, sink: TurnSink | None, phase: str, attributes: Mapping[str, Any]
-    ) -> "OpenRecord":
-        """Enter a span of ours that was just started; ``sink`` None lets it find or open its turn."""
+        self, span: Any, context: Any, sink: Any, phase: str, attributes: Mapping[str, Any]
+    ) -> Any:
+        """Enter a span of ours that was just started; its record, whose ``sink`` is its turn.
+
+        With ``sink`` None it finds its turn, or opens one.
+        """
         ...
 
-    def end(self, span: Any, opened: "OpenRecord", end_ns: int, outcome: Outcome) -> int:
+    def end(self, span: Any, opened: Any, end_ns: int, outcome: Outcome) -> int:
         """Take a span of ours out of its turn, before it is ended; returns its exclusive time in ns."""
         ...
 
-    def is_remote(self, context: Mapping[str, object]) -> bool:
+    def is_remote(self, context: Any) -> bool:
         """Whether the current span of ``context`` lives in another process, so that a fragment is due."""
         ...
 
-    def record_of(self, sink: TurnSink) -> Any:
+    def record_of(self, sink: Any) -> Any:
         """The turn's record and attribution so far: a (Turn, Attribution) pair."""
         ...
 

@@ -305,11 +305,11 @@ _CALL_STARTS: Final = {
 _EVENT_LINES: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
-def _field(item: Any, name: str) -> Any:  # noqa: ANN401 - foreign chunks have no type of ours
+def _field(item: Any, name: str) -> Any:
     return item.get(name) if isinstance(item, dict) else getattr(item, name, None)
 
 
-def _has_text(item: Any, *names: str) -> bool:  # noqa: ANN401 - as _field
+def _has_text(item: Any, *names: str) -> bool:
     """Whether one of the fields is a string that is not empty."""
     return any(isinstance(text := _field(item, name), str) and text != "" for name in names)
 
@@ -353,7 +353,7 @@ def _event_kind(name: str, event: object) -> ContentKind | None:
     return None
 
 
-def _parts_kind(parts: Any) -> ContentKind | None:  # noqa: ANN401 - as _field
+def _parts_kind(parts: Any) -> ContentKind | None:
     """Gemini; thoughts are text that is not shown."""
     kind: ContentKind | None = None
     for part in parts or ():

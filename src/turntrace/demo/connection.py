@@ -10,8 +10,6 @@ from io import BufferedReader, RawIOBase
 from itertools import count
 from typing import Any, Final, cast
 
-from typing_extensions import override
-
 from turntrace.demo.chat_completions import ChatCompletions
 from turntrace.demo.encoding import Encoding, Frame
 from turntrace.demo.script import ModelRequest, Reply, Script
@@ -61,13 +59,11 @@ class _RecordingReader(BufferedReader):
         super().__init__(raw)
         self.taken = bytearray()
 
-    @override
     def readline(self, size: int | None = -1, /) -> bytes:
         line = super().readline(size)
         self.taken += line
         return line
 
-    @override
     def read(self, size: int | None = -1, /) -> bytes:
         block = super().read(size)
         self.taken += block
@@ -82,22 +78,19 @@ class ModelConnection(BaseHTTPRequestHandler):
     timeout = 30.0  # seconds a connection may idle
     rbufsize = 0  # the recording reader buffers
 
-    def __init__(self, service: Service, *connection: Any) -> None:  # noqa: ANN401 - socketserver's own three
+    def __init__(self, service: Service, *connection: Any) -> None:
         self._service = service
         super().__init__(*connection)
 
-    @override
     def setup(self) -> None:
         super().setup()
         self._reader = _RecordingReader(cast("RawIOBase", self.rfile))
         self.rfile = self._reader
 
-    @override
     def handle_one_request(self) -> None:
         self._reader.taken.clear()
         super().handle_one_request()
 
-    @override
     def log_message(self, format: str, *args: object) -> None:
         """Stay quiet: the truth log says more."""
 

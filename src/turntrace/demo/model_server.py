@@ -10,8 +10,6 @@ from socketserver import TCPServer
 from types import TracebackType
 from typing import Any, Final, Self
 
-from typing_extensions import override
-
 from turntrace.demo.connection import ModelConnection, Service
 from turntrace.demo.script import Script
 from turntrace.demo.truth import TruthLog
@@ -36,13 +34,11 @@ class _Listener(ThreadingHTTPServer):
         self._closed_one = threading.Condition()
         super().__init__((_HOST, port), partial(ModelConnection, service))
 
-    @override
     def server_bind(self) -> None:
         """Bind without asking DNS for the host's name."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = _HOST, self.server_address[1]
 
-    @override
     def process_request(self, request: Any, client_address: Any) -> None:
         """Give the connection a thread once a slot is free; meanwhile others wait in the backlog."""
         if not self._take_slot():
@@ -52,7 +48,6 @@ class _Listener(ThreadingHTTPServer):
             self._open.add(request)
         super().process_request(request, client_address)
 
-    @override
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
@@ -62,7 +57,6 @@ class _Listener(ThreadingHTTPServer):
                 self._open.discard(request)
                 self._closed_one.notify_all()
 
-    @override
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Report what the server did wrong; a client that went away is its own business."""
         if not isinstance(sys.exception(), ConnectionError):

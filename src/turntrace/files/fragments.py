@@ -62,8 +62,6 @@ def is_dead(part: Part) -> bool:
     return not is_locked(part.path) and not is_alive(pid, part.journal.pid_started)
 
 
-
-
 def turn_lives_elsewhere(out: Path, trace_id: int, pid: int) -> bool:
     """Whether a journal beside ``out``, of another process, holds the root of a trace."""
     wanted = f"{trace_id:032x}"

@@ -4,16 +4,17 @@ import os
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from turntrace.files.out import FILE_MODE
 
+fcntl: Any
 try:
     import fcntl
 except ImportError:  # not on Windows: every process writes to a file of its own there
-    fcntl = None  # type: ignore[assignment]  # the name stays bound so that callers can test it
+    fcntl = None
 
-__all__ = ["LOCK_TIMEOUT_S", "FileLock", "claimed", "is_locked", "lock_for_life"]
+__all__ = ["LOCK_TIMEOUT_S", "FileLock", "claimed", "fcntl", "is_locked", "lock_for_life"]
 
 LOCK_TIMEOUT_S: Final = 1.0
 _POLL_S: Final = 0.005

@@ -172,7 +172,7 @@ class _Reader:
             self.spans[span.trace_id, span.span_id] = span
 
 
-def _get(holder: Mapping[str, Any], *keys: str) -> Any:  # noqa: ANN401 - whatever the file holds
+def _get(holder: Mapping[str, Any], *keys: str) -> Any:
     """The value of the first of the keys that is there: the proto's two spellings, and older ones."""
     return next((holder[key] for key in keys if holder.get(key) is not None), None)
 

@@ -132,5 +132,3 @@ def _touched_ns(out: Path) -> int:
         except FileNotFoundError:  # a journal whose turn was closed meanwhile
             continue
     return max(times)
-
-

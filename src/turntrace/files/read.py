@@ -89,9 +89,7 @@ def _with_head(head: bytes, file: BinaryIO) -> Iterable[bytes]:
     yield from file
 
 
-def _read_trace(
-    lines: Iterable[bytes], path: str, parts: list[Part]
-) -> tuple[list[Turn], list[Issue]]:
+def _read_trace(lines: Iterable[bytes], path: str, parts: list[Part]) -> tuple[list[Turn], list[Issue]]:
     found: list[Turn] = []
     issues: list[Issue] = []
     journals = {part.journal.turn.run_id: part for part in parts if not part.journal.fragment}
@@ -119,7 +117,8 @@ def _joined(turns: list[Turn], fragments: list[Turn]) -> list[Turn]:
         return turns
     known = {turn.trace_id for turn in turns}
     joined = [
-        merge_fragments(turn, [part for part in fragments if part.trace_id == turn.trace_id]) for turn in turns
+        merge_fragments(turn, [part for part in fragments if part.trace_id == turn.trace_id])
+        for turn in turns
     ]
     return joined + [part for part in fragments if part.trace_id not in known]
 
@@ -128,5 +127,3 @@ def _raise_first(path: str, issues: Iterable[Issue]) -> None:
     for issue in issues:
         if issue.severity == "error":
             raise ContractError(issue.code, issue.message, path=path, line=issue.line, offset=issue.offset)
-
-

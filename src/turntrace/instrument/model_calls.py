@@ -48,11 +48,14 @@ class GenerationSpan(PhaseSpan):
             recorder, "generation", f"{operation} {model}", {**own, **(attributes or {})}, SpanKind.CLIENT
         )
         self._streams: list[GenerationStream] = []
-        self._meters: list[weakref.ref["Meter"]] = []
+        self._meters: list[weakref.ref[Meter]] = []
 
     def usage(self, **tokens: int | None) -> None:
-        """Say what the call consumed: input_tokens (cache included), output_tokens (reasoning included),
-        cached_input_tokens, cache_write_tokens, reasoning_tokens. None is unknown, 0 is zero.
+        """Say what the call consumed; None is unknown, 0 is zero.
+
+        Args:
+            tokens: ``input_tokens`` (cache reads and writes included), ``output_tokens`` (reasoning
+                included), ``cached_input_tokens``, ``cache_write_tokens``, ``reasoning_tokens``.
 
         Raises:
             TypeError: for any other name, in strict mode only.
@@ -84,7 +87,8 @@ class GenerationSpan(PhaseSpan):
             return source
 
     def _traced(self, source: Any, span: Span, sink: TurnSink) -> Any:
-        from turntrace.instrument.streams import stream as traced
+        # loaded with the first stream: reading chunks needs a JSON parser, recording does not
+        from turntrace.instrument.streams import stream as traced  # noqa: PLC0415 - see above
 
         span.set_attribute(names.REQUEST_STREAM, value=True)
         listener = GenerationStream(self, span, sink)
@@ -115,6 +119,7 @@ class GenerationSpan(PhaseSpan):
         super()._close(kind)
 
     def _ending(self, span: Span, sink: TurnSink, end_ns: int) -> None:
+        del sink, end_ns
         for stream in self._streams:
             stream.tell(span)
 
@@ -129,7 +134,16 @@ class GenerationStream:
     comes then is only kept.
     """
 
-    __slots__ = ("_anchor_ns", "_generation", "_sink", "_span_id", "_started_ns", "_marks", "_summary", "now_ns")
+    __slots__ = (
+        "_anchor_ns",
+        "_generation",
+        "_marks",
+        "_sink",
+        "_span_id",
+        "_started_ns",
+        "_summary",
+        "now_ns",
+    )
 
     def __init__(self, generation: GenerationSpan, span: Span, sink: TurnSink) -> None:
         self.now_ns = sink.monotonic_ns
@@ -139,7 +153,7 @@ class GenerationStream:
         self._span_id = span.get_span_context().span_id
         self._started_ns = getattr(span, "start_time", None) or sink.now_ns()
         self._marks: dict[str, int] = {}
-        self._summary: "StreamSummary | None" = None
+        self._summary: StreamSummary | None = None
 
     def first_chunk(self, at_ns: int) -> None:
         """The first item of any kind came."""

@@ -14,7 +14,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, set_span_in_context
 
 from turntrace.core.attributes import ERROR_TYPE, EXCLUSIVE_MS, OUTCOME, PHASE, ROUND
 from turntrace.core.model import Outcome
-from turntrace.core.ports import OpenRecord, Recorder, TurnSink
+from turntrace.core.ports import Recorder, TurnSink
 from turntrace.instrument.failures import error_type, outcome_of
 from turntrace.otel.slot import TURN_KEY
 
@@ -30,7 +30,18 @@ class PhaseSpan:
     Raises nothing of its own; what the block raises passes through unchanged.
     """
 
-    __slots__ = ("_attached", "_attributes", "_kind", "_name", "_opened", "_previous", "_recorder", "_sink", "_span", "phase")
+    __slots__ = (
+        "_attached",
+        "_attributes",
+        "_kind",
+        "_name",
+        "_opened",
+        "_previous",
+        "_recorder",
+        "_sink",
+        "_span",
+        "phase",
+    )
 
     def __init__(
         self,
@@ -47,7 +58,7 @@ class PhaseSpan:
         self._kind = kind
         self._span: Span | None = None
         self._sink: TurnSink | None = None
-        self._opened: OpenRecord
+        self._opened: Any = None
         self._previous: Context
         self._attached: Context
 
@@ -75,7 +86,7 @@ class PhaseSpan:
     ) -> None:
         self.__exit__(kind, error, trace)
 
-    def set(self, name: str, value: str | bool | float | None) -> None:
+    def set(self, name: str, value: str | bool | float | None) -> None:  # noqa: FBT001 - any scalar
         """Set an attribute of the span; None is skipped. Names off the allow-list stay in the process."""
         if self._span is not None and value is not None:
             self._span.set_attribute(name, value)

@@ -138,7 +138,7 @@ def _closing(close: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
             return await result
 
     @wraps(close)
-    def closed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the wrapped method's own types
+    def closed(*args: Any, **kwargs: Any) -> Any:
         with _Leaving(meter) as leaving:
             result = close(*args, **kwargs)
             leaving.over = not isinstance(result, Coroutine)
@@ -208,11 +208,11 @@ class _Traced:
     _pulls: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     summary: StreamSummary
 
-    def __init__(self, source: Any, meter: Meter) -> None:  # noqa: ANN401 - anything can be wrapped
+    def __init__(self, source: Any, meter: Meter) -> None:
         object.__setattr__(self, "turntrace_source", source)
         object.__setattr__(self, "turntrace_meter", meter)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the wrapped object's own
+    def __getattr__(self, name: str) -> Any:
         meter = object.__getattribute__(self, "turntrace_meter")
         try:
             value = getattr(object.__getattribute__(self, "turntrace_source"), name)
@@ -242,21 +242,21 @@ class _Traced:
     def __len__(self) -> int:
         return len(self.turntrace_source)
 
-    def __enter__(self) -> Any:  # noqa: ANN401 - the wrapped object's own
+    def __enter__(self) -> Any:
         with self.turntrace_meter:
             entered = self.turntrace_source.__enter__()
         return self if entered is self.turntrace_source else _proxy(entered, self.turntrace_meter)
 
-    def __exit__(self, *exc: object) -> Any:  # noqa: ANN401 - the wrapped object's own
+    def __exit__(self, *exc: object) -> Any:
         with _Leaving(self.turntrace_meter, exc[1]):
             return self.turntrace_source.__exit__(*exc)
 
-    async def __aenter__(self) -> Any:  # noqa: ANN401 - the wrapped object's own
+    async def __aenter__(self) -> Any:
         with self.turntrace_meter:
             entered = await self.turntrace_source.__aenter__()
         return self if entered is self.turntrace_source else _proxy(entered, self.turntrace_meter)
 
-    async def __aexit__(self, *exc: object) -> Any:  # noqa: ANN401 - the wrapped object's own
+    async def __aexit__(self, *exc: object) -> Any:
         with _Leaving(self.turntrace_meter, exc[1]):
             return await self.turntrace_source.__aexit__(*exc)
 
@@ -271,7 +271,7 @@ class TracedStream(_Traced, Generic[T]):
     __next__: Callable[..., T]
     _pulls: ClassVar = {"send": _timed, "throw": _timed}
 
-    def __init__(self, source: Any, meter: Meter) -> None:  # noqa: ANN401 - anything can be wrapped
+    def __init__(self, source: Any, meter: Meter) -> None:
         super().__init__(source, meter)
         advance = getattr(source, "__next__", partial(next, source))
         object.__setattr__(self, "__next__", _timed(advance, meter))
@@ -288,7 +288,7 @@ class TracedAsyncStream(_Traced, Generic[T]):
     __anext__: Callable[..., Coroutine[Any, Any, T]]
     _pulls: ClassVar = {"asend": _timed_async, "athrow": _timed_async}  # codespell:ignore asend
 
-    def __init__(self, source: Any, meter: Meter) -> None:  # noqa: ANN401 - anything can be wrapped
+    def __init__(self, source: Any, meter: Meter) -> None:
         super().__init__(source, meter)
         advance = getattr(source, "__anext__", partial(anext, source))
         object.__setattr__(self, "__anext__", _timed_async(advance, meter))
@@ -320,7 +320,7 @@ class _Pending:
         self._pull: Callable[[], Awaitable[Any]] | None = None
         self.target: Any = awaitable
 
-    async def open(self) -> Any:  # noqa: ANN401 - whatever is awaited
+    async def open(self) -> Any:
         """What the awaitable brings, awaited once."""
         if not self._opened:
             self.target, self._opened = await self.target, True
@@ -330,7 +330,7 @@ class _Pending:
         """The next pull of the stream."""
         return self._first() if self._pull is None else self._pull()
 
-    async def _first(self) -> Any:  # noqa: ANN401 - the items are the source's
+    async def _first(self) -> Any:
         self._pull = pull = aiter(await self.open()).__anext__
         return await pull()
 
@@ -340,14 +340,14 @@ class _Awaited(TracedAsyncStream[T]):
 
     __slots__ = ("_pending",)
 
-    def __init__(self, source: Any, meter: Meter) -> None:  # noqa: ANN401 - anything can be wrapped
+    def __init__(self, source: Any, meter: Meter) -> None:
         pending = _Pending(source)
         object.__setattr__(self, "_pending", pending)
         object.__setattr__(self, "turntrace_meter", meter)
         object.__setattr__(self, "__anext__", _timed_async(pending.advance, meter))
 
     @property
-    def turntrace_source(self) -> Any:  # noqa: ANN401 - anything can be wrapped
+    def turntrace_source(self) -> Any:
         """The stream or, until it is there, the awaitable."""
         return self._pending.target
 
@@ -357,12 +357,12 @@ class _Awaited(TracedAsyncStream[T]):
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._bring().__await__()
 
-    async def __aenter__(self) -> Any:  # noqa: ANN401 - the wrapped object's own
+    async def __aenter__(self) -> Any:
         if not hasattr(type(self.turntrace_source), "__aenter__"):
             await self._bring()
         return await super().__aenter__()
 
-    async def _bring(self) -> Any:  # noqa: ANN401 - whatever is awaited
+    async def _bring(self) -> Any:
         with self.turntrace_meter:
             brought = await self._pending.open()
         return _proxy(brought, self.turntrace_meter)
@@ -371,7 +371,7 @@ class _Awaited(TracedAsyncStream[T]):
 _PROXIES: Final = {"sync": TracedStream, "async": TracedAsyncStream, "both": _TwoWay, "awaitable": _Awaited}
 
 
-def _proxy(brought: Any, meter: Meter) -> Any:  # noqa: ANN401 - whatever was entered or awaited
+def _proxy(brought: Any, meter: Meter) -> Any:
     """A proxy of what a context manager or an awaitable brought; what is no stream is left alone."""
     protocol = None if hasattr(type(brought), "__len__") else stream_protocol(type(brought))
     return brought if protocol is None else _PROXIES[protocol](brought, meter)
@@ -384,7 +384,7 @@ def stream(source: AsyncIterable[T], listener: _Listener = None) -> TracedAsyncS
 @overload
 def stream(source: Awaitable[AsyncIterable[T]], listener: _Listener = None) -> TracedAsyncStream[T]: ...
 @overload
-def stream(source: object, listener: _Listener = None) -> Any: ...  # noqa: ANN401 - context managers
+def stream(source: object, listener: _Listener = None) -> Any: ...
 def stream(source: Any, listener: _Listener = None) -> Any:
     """``source`` as a stream that is measured and otherwise unchanged.
 

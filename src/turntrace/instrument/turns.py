@@ -95,5 +95,3 @@ def _checked(labels: Mapping[str, str], recorder: Recorder) -> dict[str, str]:
     if recorder.strict and kept != dict(labels):
         raise ValueError(f"labels: at most {MAX_LABELS}, keys and values of at most {_MAX_LABEL_CHARACTERS}")
     return kept
-
-

@@ -13,26 +13,33 @@ from turntrace.otel.guard import Guard
 __all__ = ["LazyBatchProcessor"]
 
 
-class _Counted(SpanExporter):
-    """Counts what leaves the queue, so that the processor before it knows how full it is."""
+class _LateExporter(SpanExporter):
+    """Builds its exporter at the first export, on the exporting thread: importing one takes 0.3 s.
 
-    def __init__(self, exporter: SpanExporter, guard: Guard) -> None:
-        self._exporter = exporter
+    ``taken`` counts what left the queue, so that the processor before it knows how full it is.
+    """
+
+    def __init__(self, make: Callable[[], SpanExporter], guard: Guard) -> None:
+        self._make = make
         self._guard = guard
+        self._exporter: SpanExporter | None = None
         self.taken = 0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.taken += len(spans)
+        if self._exporter is None:
+            self._exporter = self._make()
         result = self._exporter.export(spans)
         if result is not SpanExportResult.SUCCESS:
             self._guard.drop("export_failed", len(spans))
         return result
 
     def shutdown(self) -> None:
-        self._exporter.shutdown()
+        if self._exporter is not None:
+            self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
-        return self._exporter.force_flush(timeout_millis)
+        return self._exporter is None or self._exporter.force_flush(timeout_millis)
 
 
 class LazyBatchProcessor(SpanProcessor):
@@ -55,7 +62,7 @@ class LazyBatchProcessor(SpanProcessor):
         self._on_begin = on_begin
         self._lock = threading.Lock()
         self._given = 0
-        self._counted: _Counted | None = None
+        self._late: _LateExporter | None = None
         self._batch: BatchSpanProcessor | None = None
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
@@ -66,33 +73,33 @@ class LazyBatchProcessor(SpanProcessor):
         context = span.get_span_context()
         if context is None or not context.trace_flags & TraceFlags.SAMPLED:
             return
-        batch, counted = self._batch, self._counted
-        if batch is None or counted is None:
-            batch, counted = self._begin()
-        if self._given - counted.taken >= self._queue_size:
+        batch, late = self._batch, self._late
+        if batch is None or late is None:
+            batch, late = self._begin()
+        if self._given - late.taken >= self._queue_size:
             self._guard.drop("export_queue")
             return
         self._given += 1
         batch.on_end(span)
 
-    def _begin(self) -> tuple[BatchSpanProcessor, _Counted]:
+    def _begin(self) -> tuple[BatchSpanProcessor, _LateExporter]:
         with self._lock:
-            if self._batch is None or self._counted is None:
-                self._counted = _Counted(self._make_exporter(), self._guard)
-                self._batch = BatchSpanProcessor(self._counted)
+            if self._batch is None or self._late is None:
+                self._late = _LateExporter(self._make_exporter, self._guard)
+                self._batch = BatchSpanProcessor(self._late)
                 self._on_begin()
-            return self._batch, self._counted
+            return self._batch, self._late
 
     def renew(self) -> None:
         """In a forked child: the copied queue is the parent's to export, and the lock may be held."""
         self._lock = threading.Lock()
-        if self._counted is not None:
-            self._given = self._counted.taken = 0
+        if self._late is not None:
+            self._given = self._late.taken = 0
 
     def shutdown(self) -> None:
         """Export what waits, for as long as the SDK takes."""
         if self._batch is not None:
-            self._batch.shutdown()
+            self._batch.shutdown()  # type: ignore[no-untyped-call]  # the SDK annotates it nowhere
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Export what waits."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from turntrace.files.append import Rotation, append_blocks
 from turntrace.otel.guard import Guard
-from turntrace.otel.turn_log import TurnLog
+from turntrace.otel.live_turn import TurnLog
 
 __all__ = ["MAX_STDERR_BYTES", "STDERR", "Blocks"]
 

@@ -8,12 +8,11 @@ from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import Turn
 from turntrace.core.results import Attribution
 from turntrace.otel.blocks import Blocks
-from turntrace.otel.ended_span import EndedSpan
-from turntrace.otel.live_turn import LiveTurn, NestedTurn
-from turntrace.otel.open_span import OpenSpan
+from turntrace.otel.live_turn import LiveTurn, NestedTurn, OpenSpan
 from turntrace.otel.recording import Recording
 
 __all__ = ["Closer"]
+
 
 class Closer:
     """Decides when turns are over and writes their blocks."""
@@ -76,7 +75,7 @@ class Closer:
         self._end_open_spans(turn)
         if turn.candidate and not turn.has_phase:
             turn.log.discard()
-        elif turn.is_remote and self._is_fragment(turn):
+        elif turn.who.is_remote and self._is_fragment(turn):
             turn.log.flush()
             turn.log.close()
         elif turn.log.out is not None:
@@ -89,11 +88,8 @@ class Closer:
         now_ns = turn.now_ns()
         for opened in sorted(turn.open_spans.values(), key=lambda span: -span.start_ns):
             if opened.span_id != turn.root_id:
-                turn.log.ended(
-                    EndedSpan(
-                        opened, end_ns=now_ns, name=opened.name, status="unset", outcome="incomplete", attributes={}
-                    )
-                )
+                opened.ended(now_ns, "unset", "incomplete", {})
+                turn.log.ended(opened)
 
     def _is_fragment(self, turn: LiveTurn) -> bool:
         """Whether the root of a remote local root's turn is known to live elsewhere."""

@@ -90,7 +90,7 @@ def _instrument(entry_point: EntryPoint, options: dict[str, object]) -> None:
         _log.warning("instrumentation %s did not start: %s", entry_point.name, type(error).__name__)
 
 
-def _other(group: str, variable: str) -> Any:  # noqa: ANN401  # what an entry point makes
+def _other(group: str, variable: str) -> Any:  # what an entry point makes
     """The distro or configurator that would be used if turntrace were not installed; None when ours is meant."""
     if environment().get(variable) == _NAME:
         return None

@@ -36,14 +36,17 @@ class EnrichedSpan(ReadableSpan):
 
     @property
     def dropped_attributes(self) -> int:
+        """As the original's."""
         return self._dropped[0]
 
     @property
     def dropped_events(self) -> int:
+        """As the original's."""
         return self._dropped[1]
 
     @property
     def dropped_links(self) -> int:
+        """As the original's."""
         return self._dropped[2]
 
 

@@ -12,14 +12,12 @@ from typing import Any, Final
 from turntrace.core.attributes import content_free
 from turntrace.core.codec import journal as lines
 from turntrace.core.model import Mark, Turn, Usage, Warn
+from turntrace.files.fragments import turn_lives_elsewhere
 from turntrace.files.intake import IntakeJournal
 from turntrace.files.journal import JournalFile
-from turntrace.files.fragments import turn_lives_elsewhere
 from turntrace.files.journal_record import journal_record
 from turntrace.files.process import started_ticks
-from turntrace.otel.ended_span import EndedSpan
-from turntrace.otel.live_turn import LiveTurn
-from turntrace.otel.open_span import OpenSpan
+from turntrace.otel.live_turn import LiveTurn, OpenSpan
 from turntrace.otel.recording import Recording
 from turntrace.otel.turn_record import turn_record
 
@@ -33,7 +31,9 @@ class FileLog:
 
     publishes = True
 
-    def __init__(self, turn: LiveTurn, recording: Recording, journal: JournalFile | IntakeJournal, out: Path) -> None:
+    def __init__(
+        self, turn: LiveTurn, recording: Recording, journal: JournalFile | IntakeJournal, out: Path
+    ) -> None:
         self.out: Path | None = out
         self._turn = turn
         self._recording = recording
@@ -52,9 +52,9 @@ class FileLog:
         """See TurnLog."""
         self._tell(self._start_line, opened)
 
-    def ended(self, ended: EndedSpan) -> None:
+    def ended(self, opened: OpenSpan) -> None:
         """See TurnLog."""
-        self._tell(self._end_line, ended)
+        self._tell(self._end_line, opened)
 
     def counter(self, name: str, total: int) -> None:
         """See TurnLog."""
@@ -107,7 +107,7 @@ class FileLog:
             turn_record(turn, (), (), (), ()),
             pid=pid,
             pid_started=started_ticks(pid),
-            fragment=turn.is_remote,
+            fragment=turn.who.is_remote,
         )
 
     def _start_line(self, opened: OpenSpan) -> bytes:
@@ -115,28 +115,27 @@ class FileLog:
             opened.phase, opened.name, opened.span_id, opened.parent_id, self._turn.root_id, opened.start_ns
         )
 
-    def _end_line(self, ended: EndedSpan) -> bytes:
-        opened = ended.opened
+    def _end_line(self, opened: OpenSpan) -> bytes:
         if opened.span_id == self._turn.root_id:
             record = turn_record(self._turn, (), (), (), ())
-            return lines.root_line(record, status=ended.status, outcome=ended.outcome)
+            return lines.root_line(record, status=opened.status, outcome=opened.outcome)
         return lines.span_line(
             opened.phase,
-            ended.name,
+            opened.name,
             opened.span_id,
             opened.parent_id,
             self._turn.root_id,
             opened.start_ns,
-            ended.end_ns,
-            status=ended.status,
-            outcome=ended.outcome,
+            opened.end_ns,
+            status=opened.status,
+            outcome=opened.outcome,
             round_number=opened.round,
             tool=opened.tool,
             model=opened.model,
             agent=opened.agent,
             run_id=opened.run_id,
             parent_source="inferred" if opened.inferred else "otel",
-            attributes=content_free(ended.attributes, self._recording.options.keep_attributes),
+            attributes=content_free(opened.attributes, self._recording.options.keep_attributes),
         )
 
     # -- asked by the closer ----------------------------------------------------------------------------
@@ -144,7 +143,7 @@ class FileLog:
     def record(self) -> Turn:
         """See TurnLog."""
         told = [*self._journal.read(), *self._gathered]  # a short turn never was on the disk
-        return journal_record(told, self._path, sampled=self._turn.sampled)
+        return journal_record(told, self._path, sampled=self._turn.who.sampled)
 
     def has_turn_elsewhere(self) -> bool:
         """See TurnLog."""

@@ -1,124 +1,170 @@
-"""A live turn in this process: its clock, counters, live times and journal. Implements TurnSink."""
+"""A live turn in this process: its clock, counters, live times, log and open spans.
+
+Longer than most modules because the classes name one another: a turn has open spans and a log, a span
+has its turn, a log takes spans, a nested turn has the outer one.
+"""
 
 import threading
-from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Protocol
 
 from turntrace.core.attributes import Scalar
-from turntrace.core.live import LiveAttribution
-from turntrace.core.model import Mark, Turn, TurnSource, TurnStatus, Usage, Warn
+from turntrace.core.dialects import Verdict
+from turntrace.core.live import LiveAttribution, LiveSpan
+from turntrace.core.model import Mark, Outcome, SpanStatus, Turn, TurnStatus, Usage, Warn
 from turntrace.core.results import Attribution
-from turntrace.otel.answer import LiveFacts, answer
+from turntrace.otel.answer import answer
 from turntrace.otel.clock import Clock, TurnClock
+from turntrace.otel.live_counts import LiveCounts
 from turntrace.otel.metrics import TurnMetrics
-from turntrace.otel.open_span import OpenSpan
-from turntrace.otel.turn_log import TurnLog
+from turntrace.otel.turn_identity import TurnIdentity
 
-__all__ = ["LiveTurn", "NestedTurn"]
+__all__ = ["LiveTurn", "NestedTurn", "OpenSpan", "TurnLog"]
 
-_TOKENS: Final = (
-    "input_tokens",
-    "output_tokens",
-    "cached_input_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-)
+
+class TurnLog(Protocol):
+    """Told by the spans' threads, read by the writer. Nothing here raises."""
+
+    out: Path | None
+    """The file that gets the block; None when no block is wanted."""
+
+    def opened(self) -> None:
+        """The turn opened: its header."""
+        ...
+
+    def started(self, opened: "OpenSpan") -> None:
+        """A span started."""
+        ...
+
+    def ended(self, opened: "OpenSpan") -> None:
+        """A span ended."""
+        ...
+
+    def counter(self, name: str, total: int) -> None:
+        """A counter's running total."""
+        ...
+
+    def mark(self, mark: Mark) -> None:
+        """A moment."""
+        ...
+
+    def usage(self, usage: Usage) -> None:
+        """What a model call consumed."""
+        ...
+
+    def warning(self, warning: Warn) -> None:
+        """Something a reader must know."""
+        ...
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        ...
+
+    def record(self) -> Turn:
+        """The turn as far as it was told."""
+        ...
+
+    def has_turn_elsewhere(self) -> bool:
+        """Whether another live process beside this file holds the turn's root."""
+        ...
+
+    def discard(self) -> None:
+        """Forget what was kept: the block is written, or the local root was no turn."""
+        ...
+
+    def close(self) -> None:
+        """Give back the descriptor."""
+        ...
+
+    def forget(self) -> None:
+        """In a forked child: give back the descriptor and write nothing; the turn is the parent's."""
+        ...
+
+
+class OpenSpan:
+    """A span while it is open, and its end: ids, live times, what its dialect said at the start.
+
+    ``model_call`` and ``tool_call`` are the outermost open generation and named tool at or above it:
+    what lies below one is the same call seen again and is not counted. ``usage`` is the richest report
+    found below a model call. ``verdict`` is set on spans of other instrumentations only.
+    """
+
+    __slots__ = (
+        "agent", "attributes", "end_ns", "inferred", "live", "model", "model_call", "name", "outcome", "parent_id", "phase", "round", "run_id",
+        "sink", "span_id", "start_ns", "status", "tool", "tool_call", "turn", "usage", "verdict",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        sink: "LiveTurn | NestedTurn",
+        span_id: int,
+        parent_id: int | None,
+        name: str,
+        phase: str | None,
+        start_ns: int,
+    ) -> None:
+        self.sink = sink
+        self.turn: LiveTurn = sink.turn
+        self.span_id = span_id
+        self.parent_id = parent_id
+        self.name = name
+        self.phase = phase
+        self.start_ns = start_ns
+        self.live: LiveSpan
+        self.round: int | None = None
+        self.agent: str | None = None
+        self.run_id: str | None = None
+        self.inferred = False
+        self.tool: str | None = None
+        self.model: str | None = None
+        self.model_call: OpenSpan | None = None
+        self.tool_call: OpenSpan | None = None
+        self.usage: Usage | None = None
+        self.verdict: Verdict
+        self.end_ns: int
+        self.status: SpanStatus
+        self.outcome: Outcome
+        self.attributes: Mapping[str, Any]
+
+    def ended(self, end_ns: int, status: SpanStatus, outcome: Outcome, attributes: Mapping[str, Any]) -> None:
+        """Note the end; ``attributes`` are the instrumentation's own, not yet filtered."""
+        self.end_ns = max(end_ns, self.start_ns)
+        self.status = status
+        self.outcome = outcome
+        self.attributes = attributes
 
 
 class LiveTurn:
     """One turn that is being recorded; or, while ``candidate``, a local root that may become one."""
 
     __slots__ = (
-        "anchor_ns",
-        "_first_ns",
-        "monotonic_ns",
-        "_tokens",
-        "agent",
-        "candidate",
-        "closed",
-        "clock",
-        "counters",
-        "detached",
-        "end_ns",
-        "generations",
-        "has_phase",
-        "is_remote",
-        "labels",
-        "live",
-        "lock",
-        "log",
-        "metrics",
-        "model",
-        "open_spans",
-                "provider",
-        "reports",
-        "result",
-        "root_id",
-        "root_name",
-        "rounds",
-        "run_id",
-        "sampled",
-        "session_id",
-        "source",
-        "span_count",
-        "start_ns",
-        "status",
-        "tool_calls",
-        "tools_open",
-        "tools_open_most",
-        "trace_id",
-        "turn_source",
-    )
+        "anchor_ns", "candidate", "clock", "closed", "counts", "end_ns", "has_phase", "live", "lock", "log",
+        "metrics", "model", "monotonic_ns", "open_spans", "provider", "result", "root_id", "run_id", "span_count",
+        "start_ns", "status", "trace_id", "who",
+    )  # fmt: skip
 
-    def __init__(  # noqa: PLR0913 - one record, made in one place
-        self,
-        *,
-        clock: Clock,
-        run_id: str,
-        trace_id: int,
-        root_id: int,
-        root_name: str,
-        turn_source: TurnSource,
-    ) -> None:
-        self.run_id = run_id
-        self.trace_id = trace_id
-        self.root_id = root_id
-        self.root_name = root_name
-        self.turn_source = turn_source
-        self.candidate = turn_source == "local_root"
-        self.is_remote = False
-        self.result: tuple[Turn, Attribution] | None = None
+    def __init__(self, who: TurnIdentity, clock: Clock, start_ns: int) -> None:
+        self.who = who
+        self.run_id, self.trace_id, self.root_id = who.run_id, who.trace_id, who.root_id
+        self.candidate = who.turn_source == "local_root"
         self.clock = TurnClock(clock)
         self.monotonic_ns, self.anchor_ns = clock.monotonic_ns, self.clock.anchor_ns
         self.lock = threading.Lock()
+        self.live = LiveAttribution(start_ns)
+        self.counts = LiveCounts()
+        self.log: TurnLog
         self.metrics: TurnMetrics | None = None
-        self.source = "native"
-        self.labels: Mapping[str, str] = {}
-        self.agent: str | None = None
         self.model: str | None = None
         self.provider: str | None = None
-        self.session_id = ""
-        self.sampled = True
-        self.start_ns = 0
+        self.start_ns = start_ns
         self.end_ns: int | None = None
         self.status: TurnStatus = "ok"
-        self.rounds = 0
-        self.counters: Counter[str] = Counter()
-        self.live: LiveAttribution
-        self.log: TurnLog
         self.open_spans: dict[int, OpenSpan] = {}
         self.span_count = 0
         self.has_phase = False
         self.closed = False
-        self.detached = False
-        self.generations = 0
-        self.reports = 0
-        self.tool_calls = 0
-        self.tools_open = 0
-        self.tools_open_most = 0
-        self._first_ns: dict[str, int] = {}
-        self._tokens: dict[str, int | None] = dict.fromkeys(_TOKENS, 0)
+        self.result: tuple[Turn, Attribution] | None = None
 
     @property
     def turn(self) -> "LiveTurn":
@@ -127,32 +173,34 @@ class LiveTurn:
 
     # -- TurnSink -----------------------------------------------------------------------------------
 
+    @property
+    def rounds(self) -> int:
+        """See TurnSink."""
+        return self.counts.rounds
+
     def now_ns(self) -> int:
         """See TurnSink."""
         return self.monotonic_ns() + self.anchor_ns
 
     def next_round(self) -> int:
         """See TurnSink."""
-        self.rounds += 1
-        return self.rounds
+        self.counts.rounds += 1
+        return self.counts.rounds
 
     def count(self, name: str, amount: int) -> None:
         """See TurnSink."""
         if self.closed:
             return
         with self.lock:
-            self.counters[name] += amount
-            total = self.counters[name]
+            self.counts.counters[name] += amount
+            total = self.counts.counters[name]
         self.log.counter(name, total)
-        if self.metrics is not None:
-            self.metrics.counted(name, amount, self.agent, self.model)
 
     def mark(self, name: str, at_ns: int, span_id: int | None) -> None:
         """See TurnSink."""
         if self.closed:
             return
-        with self.lock:
-            self._first_ns.setdefault(name, at_ns)
+        self.counts.first_ns.setdefault(name, at_ns)
         self.log.mark(Mark(name=name, at_ns=at_ns, span_id=None if span_id is None else f"{span_id:016x}"))
 
     def warn(self, code: str, message: str, span_id: int | None) -> None:
@@ -168,43 +216,21 @@ class LiveTurn:
             if self.end_ns is None:
                 self.status = status
                 self.end_ns = end_ns
-            return answer(self.live.totals(self.end_ns), self.facts())
+            facts = self.counts.facts(self.run_id, self.status, self.start_ns)
+            return answer(self.live.totals(self.end_ns), facts)
 
     # -- what the processor tells ---------------------------------------------------------------------
 
     def first_ns(self, name: str) -> int | None:
         """When the moment ``name`` first came (epoch ns)."""
-        return self._first_ns.get(name)
+        return self.counts.first_ns.get(name)
 
     def called(self, model: str | None, provider: str | None, usage: Usage | None) -> None:
-        """Note one model call and what it consumed; a total with an unknown part is unknown."""
+        """Note one model call and what it consumed."""
         with self.lock:
             self.model = self.model or model
             self.provider = self.provider or provider
-            self.generations += 1
-            self.reports += usage is not None and usage.provenance == "reported"
-            for name in _TOKENS:
-                value: int | None = getattr(usage, name, None)
-                total = self._tokens[name]
-                self._tokens[name] = None if total is None or value is None else total + value
-
-    def facts(self) -> LiveFacts:
-        """Counts and tokens so far."""
-        first = self._first_ns.get("first_token")
-        return LiveFacts(
-            run_id=self.run_id,
-            status=self.status,
-            rounds=self.rounds,
-            model_requests=self.generations,
-            tool_calls=self.tool_calls,
-            retries=self.counters["retry_count"],
-            compactions=self.counters["compaction_count"],
-            usage_complete=self.reports == self.generations if self.generations else None,
-            tokens=self._tokens if self.generations else {},
-            first_token_ns=None if first is None else first - self.start_ns,
-            max_tools_at_once=self.tools_open_most,
-            detached=self.detached,
-        )
+            self.counts.model_called(usage)
 
 
 class NestedTurn:

@@ -3,9 +3,7 @@
 from pathlib import Path
 
 from turntrace.core.model import Mark, Turn, Usage, Warn
-from turntrace.otel.ended_span import EndedSpan
-from turntrace.otel.live_turn import LiveTurn
-from turntrace.otel.open_span import OpenSpan
+from turntrace.otel.live_turn import LiveTurn, OpenSpan
 from turntrace.otel.span_table import MAX_SPANS, SpanTable
 from turntrace.otel.turn_record import turn_record
 
@@ -29,11 +27,11 @@ class MemoryLog:
     def started(self, opened: OpenSpan) -> None:
         """See TurnLog."""
 
-    def ended(self, ended: EndedSpan) -> None:
+    def ended(self, opened: OpenSpan) -> None:
         """See TurnLog."""
-        if ended.opened.span_id != self._turn.root_id:
+        if opened.span_id != self._turn.root_id:
             with self._turn.lock:
-                self._table.add(ended, ended.opened.parent_id)
+                self._table.add(opened)
 
     def counter(self, name: str, total: int) -> None:
         """See TurnLog."""
@@ -59,7 +57,9 @@ class MemoryLog:
             spans = tuple(self._table.spans())
         warnings = list(self._warnings)
         if self._table.count > MAX_SPANS:
-            warnings.append(Warn(code="too_many_spans", message=f"more than {MAX_SPANS} spans without a file"))
+            warnings.append(
+                Warn(code="too_many_spans", message=f"more than {MAX_SPANS} spans without a file")
+            )
         return turn_record(self._turn, spans, self._usage, self._marks, warnings)
 
     def has_turn_elsewhere(self) -> bool:

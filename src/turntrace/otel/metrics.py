@@ -66,14 +66,20 @@ class TurnMetrics:
             )
 
         self._duration = histogram("turntrace.turn.duration", "Wall time of a turn", TURN_BOUNDS_S)
-        self._wall = histogram("turntrace.phase.wall_time", "A phase's share of a turn's wall time", TURN_BOUNDS_S)
+        self._wall = histogram(
+            "turntrace.phase.wall_time", "A phase's share of a turn's wall time", TURN_BOUNDS_S
+        )
         self._exclusive = histogram(
             "turntrace.phase.exclusive_time", "A span's time without its children", DURATION_BOUNDS_S
         )
         self._turns = meter.create_counter("turntrace.turns", unit="{turn}", description="Turns ended")
         self._tokens = meter.create_counter("turntrace.tokens", unit="{token}", description="Tokens reported")
-        self._retries = meter.create_counter("turntrace.retries", unit="{attempt}", description="Requests sent again")
-        self._dropped = meter.create_counter("turntrace.dropped", unit="1", description="Records left out, by reason")
+        self._retries = meter.create_counter(
+            "turntrace.retries", unit="{attempt}", description="Requests sent again"
+        )
+        self._dropped = meter.create_counter(
+            "turntrace.dropped", unit="1", description="Records left out, by reason"
+        )
         self._agents, self._models = BoundedNames(guard), BoundedNames(guard)
         self._tools = BoundedNames(guard)
         self._guard = guard

@@ -12,8 +12,7 @@ from opentelemetry.sdk.trace import Span
 
 from turntrace.core.attributes import REQUEST_MODEL, ROUND, TOOL_NAME
 from turntrace.core.model import Outcome
-from turntrace.otel.ended_span import EndedSpan
-from turntrace.otel.open_span import OpenSpan
+from turntrace.otel.live_turn import OpenSpan
 from turntrace.otel.recording import Recording
 from turntrace.otel.span_end import SpanEnder
 from turntrace.otel.span_start import MODEL_PHASE, OWN_VERDICTS, TOOL_PHASE, Sink, SpanStarter
@@ -26,10 +25,10 @@ _TURN: Final = "turn"
 class OwnSpans:
     """Begin and end of spans made by turn(), phase(), generation() and tool()."""
 
-    __slots__ = ("_ender", "_open_spans_of", "_starter")
+    __slots__ = ("_ender", "_starter", "_table")
 
     def __init__(self, recording: Recording, starter: SpanStarter, ender: SpanEnder) -> None:
-        self._open_spans_of = recording.table
+        self._table = recording.table
         self._starter = starter
         self._ender = ender
 
@@ -41,10 +40,9 @@ class OwnSpans:
             return self._starter.enter(span, context, OWN_VERDICTS[phase], attributes, own=True)
         parent = span.parent
         parent_id = None if parent is None else parent.span_id
-        above = self._open_spans_of.open_spans.get(parent_id)
-        opened = OpenSpan(
-            sink, span.get_span_context().span_id, parent_id, span.name, phase, span.start_time
-        )
+        above = None if parent_id is None else self._table.open_spans.get(parent_id)
+        start_ns = span.start_time or sink.now_ns()
+        opened = OpenSpan(sink, span.get_span_context().span_id, parent_id, span.name, phase, start_ns)
         opened.round = attributes[ROUND]
         if above is not None:
             opened.model_call, opened.tool_call = above.model_call, above.tool_call
@@ -64,14 +62,7 @@ class OwnSpans:
         """Take the span out of its turn, before it is ended; returns its exclusive time in ns."""
         if opened.turn.closed:  # written already, or a parent's in a forked child, whose locks may be held
             return opened.turn.live.exclusive_ns(opened.live, end_ns)
-        ended = EndedSpan(
-            opened,
-            end_ns=max(end_ns, opened.start_ns),
-            name=opened.name,
-            status="error" if outcome == "error" else "unset",
-            outcome=outcome,
-            attributes=span.attributes,
-        )
-        exclusive_ns = self._ender.leave(ended)
-        self._ender.told(ended, exclusive_ns, span.get_span_context())
+        opened.ended(end_ns, "error" if outcome == "error" else "unset", outcome, span.attributes or {})
+        exclusive_ns = self._ender.leave(opened)
+        self._ender.told(opened, exclusive_ns, span.get_span_context())
         return exclusive_ns

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Literal
 
 from opentelemetry.sdk.metrics import MeterProvider
@@ -100,8 +100,15 @@ def _maker(name: str, settings: Settings) -> Callable[[], SpanExporter]:
         return lambda: span_exporter(settings, None)
     found = [entry for entry in entry_points(group="opentelemetry_traces_exporter") if entry.name == name]
     if not found:
-        raise ConfigurationError(f"OTEL_TRACES_EXPORTER={name}: no installed package has an exporter of that name")
-    return lambda: found[0].load()()  # type: ignore[no-any-return]  # entry points are untyped
+        raise ConfigurationError(
+            f"OTEL_TRACES_EXPORTER={name}: no installed package has an exporter of that name"
+        )
+    return lambda: _loaded(found[0])
+
+
+def _loaded(entry: EntryPoint) -> SpanExporter:
+    exporter: SpanExporter = entry.load()()
+    return exporter
 
 
 def _wants_metrics(settings: Settings) -> bool:
@@ -134,5 +141,3 @@ def _decision(makers: Mapping[str, object], where: str | None, settings: Setting
     if where is None:
         return f"turntrace exports spans through {', '.join(makers)}"
     return f"turntrace exports spans to {where} ({protocol_of(where, settings.protocol)})"
-
-

@@ -15,12 +15,13 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
 from turntrace.core.model import Turn
 from turntrace.core.results import Attribution
+from turntrace.otel.adoption import exports_over_otlp
 from turntrace.otel.batch import LazyBatchProcessor
 from turntrace.otel.clock import Clock, SystemClock
 from turntrace.otel.closing import Closer
 from turntrace.otel.live_turn import LiveTurn, NestedTurn
-from turntrace.otel.own_spans import OwnSpans
 from turntrace.otel.options import RecordingOptions
+from turntrace.otel.own_spans import OwnSpans
 from turntrace.otel.recording import Recording
 from turntrace.otel.span_end import SpanEnder
 from turntrace.otel.span_start import SpanStarter
@@ -46,6 +47,7 @@ class TurnSpanProcessor(SpanProcessor):
         own = OwnSpans(self.recording, self._start, self._end)
         self.begin, self.end = own.begin, own.end
         self._batches: tuple[LazyBatchProcessor, ...] = ()
+        self._adopted_by: trace.TracerProvider | None = None
         _renew_after_fork(self)
 
     # -- SpanProcessor --------------------------------------------------------------------------------
@@ -60,6 +62,7 @@ class TurnSpanProcessor(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Close the span's record and pass the enriched span on; never raises."""
         try:
+            self._decide_who_exports()
             span = self._end.ended(span)
             for batch in self._batches:
                 batch.on_end(span)
@@ -73,7 +76,10 @@ class TurnSpanProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Write every journal line that waits, close what is ready and flush the exporters."""
         self.recording.writer.drain()
-        return all([batch.force_flush(timeout_millis) for batch in self._batches])
+        flushed = [
+            batch.force_flush(timeout_millis) for batch in self._batches
+        ]  # each one, whatever the first says
+        return all(flushed)
 
     # -- set-up ---------------------------------------------------------------------------------------
 
@@ -82,10 +88,18 @@ class TurnSpanProcessor(SpanProcessor):
         self._batches = tuple(batches)
         self.recording.enriches = bool(batches)
 
-    def adopted(self, by_own_exporter: bool) -> None:  # noqa: FBT001 - read at one place
-        """The application set a provider of its own; if that exports over OTLP, we export no more."""
-        if by_own_exporter:
-            self.follow_with(())
+    def adopted(self, provider: trace.TracerProvider) -> None:
+        """The application set a provider of its own: if that exports over OTLP, we export no more.
+
+        Decided when the first span ends, since exporters are often added after the provider is set.
+        """
+        self._adopted_by = provider
+
+    def _decide_who_exports(self) -> None:
+        if self._adopted_by is not None:
+            provider, self._adopted_by = self._adopted_by, None
+            if exports_over_otlp(provider):
+                self.follow_with(())
 
     def _new_writer(self) -> Writer:
         return Writer(self.recording.guard, self.closer.tick, self.recording.flush_intake)
@@ -118,7 +132,9 @@ class TurnSpanProcessor(SpanProcessor):
     def is_remote(self, context: Context) -> bool:
         """See Recorder."""
         current = trace.get_current_span(context).get_span_context()
-        return current.is_valid and (current.is_remote or current.trace_id in self.recording.table.inherited_traces)
+        return current.is_valid and (
+            current.is_remote or current.trace_id in self.recording.table.inherited_traces
+        )
 
     def record_of(self, sink: LiveTurn | NestedTurn) -> tuple[Turn, Attribution]:
         """See Recorder."""

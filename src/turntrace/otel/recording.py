@@ -27,7 +27,21 @@ _SLOW_WRITES: Final = 2
 class Recording:
     """One per processor. ``exclusive_of`` is filled for an exporter made by wrap(), else None."""
 
-    __slots__ = ("calls", "clock", "enriches", "exclusive_of", "guard", "intake", "metrics", "options", "pid", "slow_disk", "table", "writer", "_slow_writes")
+    __slots__ = (
+        "_slow_writes",
+        "calls",
+        "clock",
+        "enriches",
+        "exclusive_of",
+        "guard",
+        "intake",
+        "metrics",
+        "options",
+        "pid",
+        "slow_disk",
+        "table",
+        "writer",
+    )
 
     def __init__(self, options: RecordingOptions, clock: Clock) -> None:
         self.options = options

@@ -16,7 +16,7 @@ class RecordingSampler(Sampler):
     def __init__(self, asked: Sampler) -> None:
         self._asked = asked
 
-    def should_sample(
+    def should_sample(  # noqa: PLR0913, PLR0917 - the SDK's signature
         self,
         parent_context: Context | None,
         trace_id: int,
@@ -27,7 +27,9 @@ class RecordingSampler(Sampler):
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
         """The decision for one span; never DROP."""
-        result = self._asked.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
+        result = self._asked.should_sample(
+            parent_context, trace_id, name, kind, attributes, links, trace_state
+        )
         if result.decision is not Decision.DROP:
             return result
         return SamplingResult(Decision.RECORD_ONLY, attributes, result.trace_state)

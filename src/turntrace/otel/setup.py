@@ -74,7 +74,9 @@ def configure(request: Request, settings: Settings | None = None) -> Handle:
         if _state.handle is not None:
             if request == _state.request:
                 return _state.handle
-            raise ConfigurationError("configure() was called before with other settings; shut that handle down")
+            raise ConfigurationError(
+                "configure() was called before with other settings; shut that handle down"
+            )
         handle = _set_up(request, settings)
         _state.request, _state.handle = request, handle
         return handle
@@ -95,11 +97,15 @@ def attach(provider: Any, request: Request | None = None, settings: Settings | N
         if settings.disabled or settings.sdk_disabled:
             return Handle(None, decision=_DISABLED)
         if not callable(getattr(provider, "add_span_processor", None)):
-            raise ConfigurationError(f"{type(provider).__name__} takes no span processors; attach an SDK provider")
+            raise ConfigurationError(
+                f"{type(provider).__name__} takes no span processors; attach an SDK provider"
+            )
         processor, path = _processor(request, settings)
         processor.tracer = _tracer(provider)
         provider.add_span_processor(processor)
-        handle = _handle(processor, settings, path, "your provider exports; turntrace writes the file", lambda: None)
+        handle = _handle(
+            processor, settings, path, "your provider exports; turntrace writes the file", lambda: None
+        )
         _state.attached[id(provider)] = handle
         return handle
 

@@ -6,17 +6,16 @@ from typing import Any, Final
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext, StatusCode
 
-from turntrace.core.attributes import EXCLUSIVE_MS, OUTCOME, PHASE, ROUND, Scalar
+from turntrace.core.attributes import EXCLUSIVE_MS, OUTCOME, PHASE, REASON, ROUND, Scalar
 from turntrace.core.dialects import Description, Role, Verdict, classify, describe, usage_of
 from turntrace.core.model import Outcome, SpanStatus
 from turntrace.core.usage import richer
 from turntrace.otel.closing import Closer
 from turntrace.otel.enrich import rebuilt
-from turntrace.otel.live_turn import LiveTurn
-from turntrace.otel.open_span import OpenSpan
+from turntrace.otel.live_turn import LiveTurn, OpenSpan
+from turntrace.otel.metrics import TurnMetrics
 from turntrace.otel.recording import Recording
 from turntrace.otel.span_start import KIND_NAMES, MODEL_PHASE, OWN_SCOPE, TOOL_PHASE
-from turntrace.otel.ended_span import EndedSpan
 
 __all__ = ["SpanEnder"]
 
@@ -46,8 +45,9 @@ class SpanEnder:
         recording, scope = self._recording, span.instrumentation_scope
         if scope is not None and scope.name == OWN_SCOPE:
             return span
-        opened = recording.table.open_spans.get(span.get_span_context().span_id)
-        if opened is None:
+        context = span.get_span_context()
+        opened = None if context is None else recording.table.open_spans.get(context.span_id)
+        if opened is None or context is None:
             recording.guard.drop("unseen_start")
             return span
         attributes = dict(span.attributes or {})
@@ -56,84 +56,89 @@ class SpanEnder:
         opened.verdict = verdict
         status = _STATUS[span.status.status_code]
         stamped = _OUTCOMES.get(attributes.get(OUTCOME))
-        ended = EndedSpan(
-            opened,
-            end_ns=max(opened.start_ns, opened.turn.clock.corrected(span.end_time or opened.start_ns)),
-            name=span.name,
-            status=status,
-            outcome=stamped or ("error" if status == "error" else "ok"),
-            attributes=attributes,
+        opened.name = span.name
+        opened.ended(
+            opened.turn.clock.corrected(span.end_time or opened.start_ns),
+            status,
+            stamped or ("error" if status == "error" else "ok"),
+            attributes,
         )
-        exclusive_ns = self.leave(ended)
-        answer = self._rooted(ended) if opened.span_id == opened.turn.root_id else {}
-        self.told(ended, exclusive_ns, span.get_span_context())
-        return _enriched(span, ended, exclusive_ns, answer) if recording.enriches else span
+        exclusive_ns = self.leave(opened)
+        answer = self._rooted(opened) if opened.span_id == opened.turn.root_id else {}
+        self.told(opened, exclusive_ns, context)
+        return _enriched(span, opened, exclusive_ns, answer) if recording.enriches else span
 
-    def leave(self, ended: EndedSpan) -> int:
+    def leave(self, opened: OpenSpan) -> int:
         """Take the span out of its turn and return its exclusive time in ns."""
-        opened = ended.opened
         turn, parent = opened.turn, opened.live.parent
         self._recording.table.open_spans.pop(opened.span_id, None)
         with turn.lock:
-            exclusive_ns = turn.live.end(opened.live, ended.end_ns, opened.phase)
+            exclusive_ns = turn.live.end(opened.live, opened.end_ns, opened.phase)
             turn.open_spans.pop(opened.span_id, None)
             if opened.phase is not None and opened.phase != "other":
                 turn.has_phase = True
             if parent is not None and not parent.is_open:
-                turn.detached = True
+                turn.counts.detached = True
             if opened.tool_call is opened:
-                turn.tools_open -= 1
-                turn.tool_calls += 1
+                turn.counts.tool_closed()
         return exclusive_ns
 
-    def told(self, ended: EndedSpan, exclusive_ns: int, context: SpanContext) -> None:
+    def told(self, opened: OpenSpan, exclusive_ns: int, context: SpanContext) -> None:
         """Tell the log, the metrics and the closer."""
-        opened = ended.opened
         if opened.phase == MODEL_PHASE:
-            self._called(ended)
-        opened.turn.log.ended(ended)
+            self._called(opened)
+        opened.turn.log.ended(opened)
         if self._recording.metrics is not None:
             self._measure(opened, exclusive_ns, context)
         if self._recording.exclusive_of is not None:
             self._keep(opened.span_id, exclusive_ns)
         self._closer.left(opened)
 
-    def _called(self, ended: EndedSpan) -> None:
+    def _called(self, opened: OpenSpan) -> None:
         """Usage and first moments of a model call; the outermost span of nested ones is the call."""
-        opened = ended.opened
         call, verdict = opened.model_call or opened, opened.verdict
         span_id = f"{opened.span_id:016x}"
-        usage = usage_of(verdict, span_id, ended.attributes, failed=ended.status == "error")
+        usage = usage_of(verdict, span_id, opened.attributes, failed=opened.status == "error")
         if usage is not None:
             opened.turn.log.usage(usage)  # of every span; the block has one for each call
         call.usage = richer(known for known in (usage, call.usage) if known is not None)
-        facts = describe(verdict, opened.name, ended.attributes)
+        facts = describe(verdict, opened.name, opened.attributes)
         opened.model = facts.model
         if call is opened:
             opened.turn.called(facts.model, facts.provider, call.usage)
             _stamp(opened, facts)
 
-    def _rooted(self, ended: EndedSpan) -> dict[str, Scalar]:
-        turn = ended.opened.turn
-        answer = turn.finish("error" if ended.status == "error" else "ok", ended.end_ns)
+    def _rooted(self, opened: OpenSpan) -> dict[str, Scalar]:
+        turn = opened.turn
+        answer = turn.finish("error" if opened.status == "error" else "ok", opened.end_ns)
         return answer if not turn.candidate or turn.has_phase else {}
 
     def _measure(self, opened: OpenSpan, exclusive_ns: int, context: SpanContext) -> None:
+        attributes = opened.attributes
         metrics, turn = self._recording.metrics, opened.turn
         if metrics is None:
             return
         submit = self._recording.writer.submit
+        agent = turn.who.agent
         if opened.phase is not None:
-            labels = {"tool_execution": ("tool", opened.tool), MODEL_PHASE: ("model", opened.model)}
-            submit(
-                metrics.span_ended, turn.agent, opened.phase, exclusive_ns, labels.get(opened.phase), context
-            )
+            labels = {TOOL_PHASE: ("tool", opened.tool), MODEL_PHASE: ("model", opened.model)}
+            submit(metrics.span_ended, agent, opened.phase, exclusive_ns, labels.get(opened.phase), context)
+        if opened.phase == "retry_wait":
+            turn.counts.retry_waits += 1
+            submit(metrics.retried, agent, turn.model, str(attributes.get(REASON, "unknown")), 1)
         if opened.usage is not None and opened.model_call is opened:
-            submit(metrics.model_called, turn.agent, opened.usage, context)
+            submit(metrics.model_called, agent, opened.usage, context)
         if opened.span_id == turn.root_id and not turn.candidate and turn.end_ns is not None:
-            totals = turn.live.totals(turn.end_ns)
-            walls = {**totals.wall_ns_by_phase, "unattributed": totals.unattributed_ns}
-            submit(metrics.turn_ended, turn.agent, turn.status, walls, context)
+            self._measure_turn(turn, metrics, context)
+
+    def _measure_turn(self, turn: LiveTurn, metrics: TurnMetrics, context: SpanContext) -> None:
+        submit, agent = self._recording.writer.submit, turn.who.agent
+        totals = turn.live.totals(turn.end_ns or turn.start_ns)
+        walls = {**totals.wall_ns_by_phase, "unattributed": totals.unattributed_ns}
+        submit(metrics.turn_ended, agent, turn.status, walls, context)
+        unseen = turn.counts.counters["retry_count"] - turn.counts.retry_waits
+        if unseen > 0:
+            submit(metrics.retried, agent, turn.model, "unknown", unseen)
 
     def _keep(self, span_id: int, exclusive_ns: int) -> None:
         kept = self._recording.exclusive_of
@@ -161,13 +166,12 @@ def _stamp(opened: OpenSpan, facts: Description) -> None:
 
 
 def _enriched(
-    span: ReadableSpan, ended: EndedSpan, exclusive_ns: int, answer: dict[str, Scalar]
+    span: ReadableSpan, opened: OpenSpan, exclusive_ns: int, answer: dict[str, Scalar]
 ) -> ReadableSpan:
-    opened = ended.opened
     attributes: dict[str, Any] = {
         **(span.attributes or {}),
         EXCLUSIVE_MS: exclusive_ns / _NS_PER_MS,
-        OUTCOME: ended.outcome,
+        OUTCOME: opened.outcome,
         **answer,
     }
     phase = "turn" if answer else opened.phase
@@ -175,4 +179,4 @@ def _enriched(
         attributes[PHASE] = phase
     if opened.round is not None:
         attributes[ROUND] = opened.round
-    return rebuilt(span, attributes, start_ns=opened.start_ns, end_ns=ended.end_ns)
+    return rebuilt(span, attributes, start_ns=opened.start_ns, end_ns=opened.end_ns)

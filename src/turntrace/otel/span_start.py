@@ -10,16 +10,24 @@ from opentelemetry.trace import SpanKind, TraceFlags
 from turntrace.core.attributes import LABEL_PREFIX, PHASE, ROUND, TOOL_NAME
 from turntrace.core.contract import PHASES
 from turntrace.core.dialects import Role, Verdict, classify, describe
-from turntrace.core.live import LiveAttribution
 from turntrace.core.model import TurnSource
 from turntrace.otel.closing import Closer
-from turntrace.otel.live_turn import LiveTurn, NestedTurn
-from turntrace.otel.open_span import OpenSpan
+from turntrace.otel.live_turn import LiveTurn, NestedTurn, OpenSpan
+from turntrace.otel.logs import open_log
 from turntrace.otel.recording import Recording
 from turntrace.otel.run_ids import new_run_id
-from turntrace.otel.logs import open_log
+from turntrace.otel.turn_identity import TurnIdentity
 
-__all__ = ["KIND_NAMES", "MODEL_PHASE", "OWN_SCOPE", "OWN_VERDICTS", "ROOT_ROLES", "TOOL_PHASE", "Sink", "SpanStarter"]
+__all__ = [
+    "KIND_NAMES",
+    "MODEL_PHASE",
+    "OWN_SCOPE",
+    "OWN_VERDICTS",
+    "ROOT_ROLES",
+    "TOOL_PHASE",
+    "Sink",
+    "SpanStarter",
+]
 
 OWN_SCOPE: Final = "turntrace"
 MODEL_PHASE: Final = "generation"
@@ -92,7 +100,9 @@ class SpanStarter:
 
     def _sink(self, span: Span, verdict: Verdict, parent_context: Context | None) -> Sink | None:
         """The turn of a span whose parent is not open here: by context, by trace, else the only one."""
-        found = self._table.in_context(parent_context) or self._table.of_trace(span.get_span_context().trace_id)
+        found = self._table.in_context(parent_context) or self._table.of_trace(
+            span.get_span_context().trace_id
+        )
         if found is not None or span.parent is not None:
             return found
         is_lone = span.kind not in _ENTRY_KINDS and verdict.role not in ROOT_ROLES
@@ -103,23 +113,22 @@ class SpanStarter:
         facts = describe(verdict, span.name, attributes)
         # a lone phase is no root: it is a span of a turn whose root nobody made
         has_root = verdict.role is not Role.PHASE
-        turn = LiveTurn(
-            clock=recording.clock,
+        source = _source(verdict)
+        who = TurnIdentity(
             run_id=facts.run_id or new_run_id(),
             trace_id=context.trace_id,
             root_id=context.span_id if has_root else 0,
             root_name=span.name if has_root else "",
-            turn_source=_source(verdict),
+            turn_source=source,
+            source="native" if verdict.dialect == OWN_SCOPE else verdict.dialect,
+            agent=None if source == "local_root" else facts.agent,
+            session_id=facts.session_id or "",
+            labels={**recording.options.labels, **_labels(attributes)},
+            sampled=bool(context.trace_flags & TraceFlags.SAMPLED),
+            is_remote=source == "local_root" and span.parent is not None,
         )
+        turn = LiveTurn(who, recording.clock, span.start_time or recording.clock.wall_ns())
         turn.metrics = recording.metrics
-        turn.agent = None if turn.candidate else facts.agent
-        turn.session_id = facts.session_id or ""
-        turn.source = "native" if verdict.dialect == OWN_SCOPE else verdict.dialect
-        turn.labels = {**recording.options.labels, **_labels(attributes)}
-        turn.sampled = bool(context.trace_flags & TraceFlags.SAMPLED)
-        turn.is_remote = turn.candidate and span.parent is not None
-        turn.start_ns = span.start_time or turn.now_ns()
-        turn.live = LiveAttribution(turn.start_ns)
         turn.log = open_log(turn, recording)
         self._table.add(turn)
         return turn
@@ -138,8 +147,7 @@ class SpanStarter:
             turn.span_count += 1
             is_tool = opened.tool_call is opened
             if is_tool:
-                turn.tools_open += 1
-                turn.tools_open_most = max(turn.tools_open_most, turn.tools_open)
+                turn.counts.tool_opened()
         self._table.open_spans[span_id] = opened
         turn.log.started(opened)
         if is_tool and turn.first_ns("first_useful") is None:
@@ -157,7 +165,9 @@ def _labels(attributes: Mapping[str, Any]) -> dict[str, str]:
     return {name[cut:]: str(value) for name, value in attributes.items() if name.startswith(LABEL_PREFIX)}
 
 
-def _classify(opened: OpenSpan, above: OpenSpan | None, verdict: Verdict, attributes: Mapping[str, Any]) -> None:
+def _classify(
+    opened: OpenSpan, above: OpenSpan | None, verdict: Verdict, attributes: Mapping[str, Any]
+) -> None:
     """Phase, round, and the outermost model and tool call that the span lies in."""
     if above is not None:
         opened.model_call, opened.tool_call = above.model_call, above.tool_call

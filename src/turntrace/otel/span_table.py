@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from turntrace.core.model import Outcome, Span, SpanStatus
-from turntrace.otel.ended_span import EndedSpan
+from turntrace.otel.live_turn import OpenSpan
 
 __all__ = ["MAX_SPANS", "SpanTable"]
 
@@ -31,27 +31,26 @@ class SpanTable:
         self.agents: dict[int, tuple[str, str]] = {}
         self.count = 0
 
-    def add(self, ended: EndedSpan, parent_id: int | None) -> None:
-        """Keep a span under ``parent_id``; beyond MAX_SPANS it is only counted."""
+    def add(self, opened: OpenSpan) -> None:
+        """Keep an ended span; beyond MAX_SPANS it is only counted."""
         self.count += 1
-        opened = ended.opened
         if self.count > MAX_SPANS:
             self._rows.clear()
             return
         if opened.agent is not None and opened.run_id is not None:
             self.agents[opened.span_id] = (opened.agent, opened.run_id)
-        flags = _OUTCOMES.index(ended.outcome) | (_INFERRED if opened.inferred else 0)
+        flags = _OUTCOMES.index(opened.outcome) | (_INFERRED if opened.inferred else 0)
         self._rows += _ROW.pack(
             opened.span_id,
-            parent_id or 0,
+            opened.parent_id or 0,
             opened.start_ns,
-            ended.end_ns,
-            self._name(ended.name),
+            opened.end_ns,
+            self._name(opened.name),
             self._name(opened.phase),
             self._name(opened.tool),
             self._name(opened.model),
             min(opened.round or 0, _MAX_NAMES),
-            _STATUSES.index(ended.status),
+            _STATUSES.index(opened.status),
             flags,
         )
 

@@ -33,7 +33,11 @@ def turn_record(
         if opened.span_id != turn.root_id
     ]
     ended = turn.end_ns is not None
-    counters = {"model_requests": turn.generations, "tool_calls": turn.tool_calls, **turn.counters}
+    counters = {
+        "model_requests": turn.counts.model_requests,
+        "tool_calls": turn.counts.tool_calls,
+        **turn.counts.counters,
+    }
     return Turn(
         run_id=turn.run_id,
         spans=(*spans, *open_spans),
@@ -41,15 +45,15 @@ def turn_record(
         completed_ns=turn.end_ns,
         trace_id=f"{turn.trace_id:032x}",
         span_id=f"{turn.root_id:016x}" if turn.root_id else None,
-        root_name=turn.root_name,
-        session_id=turn.session_id,
-        agent=turn.agent,
+        root_name=turn.who.root_name,
+        session_id=turn.who.session_id,
+        agent=turn.who.agent,
         model=turn.model,
         provider=turn.provider,
-        source=turn.source,
-        turn_source=turn.turn_source,
+        source=turn.who.source,
+        turn_source=turn.who.turn_source,
         status=turn.status if ended else "interrupted",
-        labels=dict(turn.labels),
+        labels=dict(turn.who.labels),
         first_chunk_ns=turn.first_ns("first_chunk"),
         first_token_ns=turn.first_ns("first_token"),
         first_visible_ns=turn.first_ns("first_visible"),
@@ -59,5 +63,5 @@ def turn_record(
         usage=tuple(usage),
         marks=tuple(marks),
         warnings=tuple(warnings),
-        sampled=turn.sampled,
+        sampled=turn.who.sampled,
     )

@@ -4,8 +4,7 @@ from typing import Any
 
 from opentelemetry.context import Context
 
-from turntrace.otel.live_turn import LiveTurn, NestedTurn
-from turntrace.otel.open_span import OpenSpan
+from turntrace.otel.live_turn import LiveTurn, NestedTurn, OpenSpan
 from turntrace.otel.slot import TURN_KEY
 
 __all__ = ["TurnTable"]

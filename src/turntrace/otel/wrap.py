@@ -34,7 +34,7 @@ class EnrichingExporter(SpanExporter):
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
         self._children: OrderedDict[int, list[Interval]] = OrderedDict()
-        recorder = slot.recorder
+        recorder: Any = slot.recorder
         if isinstance(recorder, TurnSpanProcessor):
             recorder.recording.keep_exclusive()
 
@@ -73,8 +73,9 @@ class EnrichingExporter(SpanExporter):
         return rebuilt(span, {**given, **added})
 
     def _exclusive(self, span: ReadableSpan) -> dict[str, Any]:
-        span_id = span.get_span_context().span_id
-        recorder = slot.recorder
+        context = span.get_span_context()
+        span_id = 0 if context is None else context.span_id
+        recorder: Any = slot.recorder
         if isinstance(recorder, TurnSpanProcessor):
             exact_ns = (recorder.recording.keep_exclusive()).pop(span_id, None)
             if exact_ns is not None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from turntrace.otel.guard import Guard
@@ -36,11 +37,28 @@ class Flushable(Protocol):
 class Writer:
     """Runs jobs in order on one thread. ``submit`` never blocks and never raises."""
 
-    __slots__ = ("_after", "_asleep", "_busy", "_guard", "_jobs", "_later", "_start", "_stop", "_thread", "_tick", "_wake", "gathered")
+    __slots__ = (
+        "_after",
+        "_asleep",
+        "_busy",
+        "_guard",
+        "_jobs",
+        "_later",
+        "_start",
+        "_stop",
+        "_thread",
+        "_tick",
+        "_wake",
+        "gathered",
+    )
 
     def __init__(self, guard: Guard, tick: Callable[[], bool], after: Callable[[], None]) -> None:
-        """``tick`` is called at least every 50 ms while it returns True (something waits for time),
-        ``after`` when a slice of jobs has run and what they gathered was flushed.
+        """Make a writer; its thread starts with the first job.
+
+        Args:
+            guard: counts what is dropped and takes the errors of jobs.
+            tick: called at least every 50 ms while it returns True (something waits for time).
+            after: called when a slice of jobs has run and what they gathered was flushed.
         """
         self._guard = guard
         self._tick = tick
@@ -87,7 +105,7 @@ class Writer:
                 if not self._jobs:
                     self._run_some(self._later)
 
-    def paused(self) -> threading.RLock:  # type: ignore[valid-type]  # RLock is a factory to typeshed
+    def paused(self) -> AbstractContextManager[bool]:
         """``with writer.paused():`` no job runs meanwhile."""
         return self._busy
 

@@ -13,7 +13,8 @@ from turntrace.report.strings import Data, Words
 __all__ = [
     "Item",
     "added",
-    "fold",
+    "fold_names",
+    "fold_phases",
     "items_by_name",
     "items_by_phase",
     "items_by_span",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 _FOLD_BELOW_PERCENT = 1
+_NAMES_KEPT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +53,22 @@ def added(label: Words, items: Sequence[Item], note: Words = ()) -> Item:
     )
 
 
-def fold(items: Sequence[Item], wall_ns: int, more: str, note: str = "") -> tuple[Item, ...]:
-    """The items with those below 1 % of the wall added up in one row; a single small one stays."""
-    small = [item for item in items if item.wall_ns * 100 < wall_ns * _FOLD_BELOW_PERCENT]
+def fold_phases(items: Sequence[Item], wall_ns: int) -> tuple[Item, ...]:
+    """The phases with those below 1 % of the wall added up in one row; a single small one stays."""
+    return _folded(items, wall_ns, 0, "more phases", ("--all shows them",))
+
+
+def fold_names(items: Sequence[Item], wall_ns: int) -> tuple[Item, ...]:
+    """The tools or models, largest first; beyond the third those below 1 % of the wall are added up."""
+    return _folded(items, wall_ns, _NAMES_KEPT, "more", ())
+
+
+def _folded(items: Sequence[Item], wall_ns: int, kept: int, more: str, note: Words) -> tuple[Item, ...]:
+    small = [item for item in items[kept:] if item.wall_ns * 100 < wall_ns * _FOLD_BELOW_PERCENT]
     if len(small) < 2:  # noqa: PLR2004  # a row for one item would hide its name and save nothing
         return tuple(items)
-    large = [item for item in items if item.wall_ns * 100 >= wall_ns * _FOLD_BELOW_PERCENT]
-    return (*large, added((f"{len(small)} more {more}".strip(),), small, (note,) if note else ()))
+    large = [item for item in items[kept:] if item.wall_ns * 100 >= wall_ns * _FOLD_BELOW_PERCENT]
+    return (*items[:kept], *large, added((f"{len(small)} {more}",), small, note))
 
 
 def _item(label: Words, totals: Totals, note: Words = (), children: tuple[Item, ...] = ()) -> Item:
@@ -107,7 +118,7 @@ def _children(case: Case, totals: PhaseTotals, *, everything: bool) -> tuple[Ite
         return ()
     named = _named(case, totals)
     items = (*named, *remainder("unnamed", _item((), totals), named))
-    return items if everything else fold(items, case.attribution.wall_ns or 0, "")
+    return items if everything else fold_names(items, case.attribution.wall_ns or 0)
 
 
 def items_by_phase(case: Case, *, everything: bool = False) -> tuple[Item, ...]:
@@ -121,7 +132,7 @@ def items_by_phase(case: Case, *, everything: bool = False) -> tuple[Item, ...]:
         )
         for totals in case.attribution.phases
     )
-    return items if everything else fold(items, case.attribution.wall_ns or 0, "phases", "--all shows them")
+    return items if everything else fold_phases(items, case.attribution.wall_ns or 0)
 
 
 def items_by_name(case: Case, phase: str, *, everything: bool = False) -> tuple[Item, ...]:
@@ -129,7 +140,7 @@ def items_by_name(case: Case, phase: str, *, everything: bool = False) -> tuple[
     totals = next((totals for totals in case.attribution.phases if totals.name == phase), None)
     named = _named(case, totals) if totals is not None else ()
     whole = added((), [_item((), other) for other in case.attribution.phases])
-    shown = named if everything else fold(named, case.attribution.wall_ns or 0, "", "--all shows them")
+    shown = named if everything else fold_names(named, case.attribution.wall_ns or 0)
     return (*shown, *remainder("everything else", whole, named))
 
 

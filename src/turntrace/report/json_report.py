@@ -36,7 +36,7 @@ def json_report(cases: Iterable[Case]) -> Iterator[bytes]:
     yield b"]}\n"
 
 
-def dumped(turn: Any) -> bytes:  # noqa: ANN401  # a JSON value
+def dumped(turn: Any) -> bytes:  # a JSON value
     """``turn`` as JSON, whatever its strings hold."""
     try:
         return orjson.dumps(turn)
@@ -44,7 +44,7 @@ def dumped(turn: Any) -> bytes:  # noqa: ANN401  # a JSON value
         return orjson.dumps(_writable(turn))
 
 
-def _writable(value: Any) -> Any:  # noqa: ANN401  # a JSON value
+def _writable(value: Any) -> Any:  # a JSON value
     """``value`` without what JSON cannot hold; as deep as the schema, not as the input."""
     match value:
         case str():

@@ -9,7 +9,7 @@ from turntrace.core.results import PhaseTotals, Totals
 from turntrace.report.blocks import Block, Column, Heading, Row, Table
 from turntrace.report.case import Case, phase_name, turn_name
 from turntrace.report.facts import facts_of
-from turntrace.report.items import Item, fold, remainder, unattributed_item
+from turntrace.report.items import Item, fold_names, fold_phases, remainder, unattributed_item
 from turntrace.report.many import finished, status_words, unfinished_note
 from turntrace.report.rounding import Unit, count_text, unit_for
 from turntrace.report.strings import UNKNOWN, Data, Words, joined
@@ -95,7 +95,7 @@ def _sum(cases: Sequence[Case], choice: Choice, unit: Unit, note: Words) -> Tabl
             phases[totals.name].append(totals)
     items = [_phase(name, found, wall_ns, everything=choice.everything) for name, found in phases.items()]
     items.sort(key=lambda item: -item.wall_ns)
-    shown = tuple(items) if choice.everything else fold(items, wall_ns, "phases", "--all shows them")
+    shown = tuple(items) if choice.everything else fold_phases(items, wall_ns)
     gaps = [unattributed_item(case, unit) for case in cases]
     missing = Item(
         label=("unattributed",),
@@ -119,7 +119,7 @@ def _phase(name: str, found: Sequence[PhaseTotals], wall_ns: int, *, everything:
         (_summed((Data(tool),), parts) for tool, parts in named.items()), key=lambda item: -item.wall_ns
     )
     children = (*tools, *remainder("unnamed", whole, tools)) if tools else ()
-    return replace(whole, children=children if everything else fold(children, wall_ns, ""))
+    return replace(whole, children=children if everything else fold_names(children, wall_ns))
 
 
 def _summed(label: Words, totals: Sequence[Totals]) -> Item:

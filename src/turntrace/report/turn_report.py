@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from html import escape
+from typing import Self
 
 from turntrace.core.model import Turn
 from turntrace.core.results import Attribution, PhaseTotals, SpanTimes
@@ -23,8 +24,13 @@ class TurnReport:
 
     __slots__ = ("_case",)
 
-    def __init__(self, turn: Turn, attribution: Attribution | None = None) -> None:
+    def __init__(self, turn: Turn, attribution: Attribution) -> None:
         self._case = examine(turn, attribution)
+
+    @classmethod
+    def of(cls, turn: Turn) -> Self:
+        """The report of a turn whose times are not attributed yet."""
+        return cls(turn, examine(turn).attribution)
 
     @property
     def case(self) -> Case:

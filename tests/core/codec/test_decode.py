@@ -124,7 +124,7 @@ def test_read_strict_raises_at_the_first_error():
     lines = b"".join(lines_of())
     blocks = read_strict(io.BytesIO(lines + HEADER + COUNTER), path="f")
     assert next(blocks).turn.run_id == "r1"
-    with pytest.raises(ContractError, match="^f:23: duplicate_header: ") as error:
+    with pytest.raises(ContractError, match=r"^f:23: duplicate_header: ") as error:
         next(blocks)
     assert ("duplicate_header", 23, len(lines)) == (error.value.code, error.value.line, error.value.offset)
     assert len(list(read_strict([HEADER, COUNTER, b'{"type":"future"}\n']))) == 1
@@ -337,6 +337,18 @@ def test_numbers_with_unplaced_spans():
     assert codes_of(header + b'{"type":"span","name":"a","duration_ms":12.5}\n') == ["span_interval_missing"]
 
 
+def test_a_lost_counter_hides_no_other_fault():
+    """Numbers that come from spans are compared although a counter was dropped; token counts are not."""
+    bad = b'{"type":"counter","name":"tool_calls","value":null}\n'
+    header = edited(HEADER, coverage=0.5)
+    assert codes_of(header + COUNTER + bad) == ["header_mismatch", "counter_value_invalid"]
+    lines = lines_of()
+    row = next(row for row, line in enumerate(lines) if b"model_requests" in line)
+    lines[row] = edited(lines[row], value="2")
+    lines[1] = edited(lines[1], exclusive_ms=0)
+    assert codes_of(b"".join(lines)) == ["span_exclusive_invalid", "counter_value_invalid"]
+
+
 # -- spans ------------------------------------------------------------------------------------------------
 
 SPAN = b'{"type":"span","name":"generation","start":"2026-03-01T12:00:00Z","end":"2026-03-01T12:00:00.9Z","duration_ms":900}\n'
@@ -438,7 +450,7 @@ def test_parents_by_name_are_ambiguous_by_name():
         SPAN, name="provider_connect", end="2026-03-01T12:00:00.1Z", duration_ms=100, parent="generation"
     )
     assert codes_of(HEADER + SPAN + child) == []
-    block = block_of(HEADER + SPAN + other + child)
+    block = block_of(HEADER + SPAN + other + child + child)
     assert [issue.code for issue in block.issues] == ["parent_ambiguous"]
     assert block.turn.spans[0].span_id == block.turn.spans[2].parent_id
 

@@ -334,7 +334,7 @@ def test_lines_that_say_too_little(line, code):
 
 def test_no_header():
     """Without a header nobody knows whose lines these are."""
-    with pytest.raises(TraceReadError, match="^out.part: the journal has no header$"):
+    with pytest.raises(TraceReadError, match=r"^out\.part: the journal has no header$"):
         read_journal([end(1, 0, 5), b'{"type":"tra'], path="out.part")
 
 

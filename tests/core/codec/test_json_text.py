@@ -30,7 +30,7 @@ def test_any_value_before_any_rest(value, rest):
     except ValueError:
         return
     separator = " "
-    found = first_value(text + separator + rest, lambda digits: json.loads(digits))
+    found = first_value(text + separator + rest, json.loads)
     assert (value, len(text), False) == found
 
 

@@ -12,7 +12,15 @@ from turntrace.core.intervals import union_ns
 from turntrace.core.model import Turn
 from turntrace.core.results import Attribution
 
-__all__ = ["Expected", "check_exclusive", "check_header", "check_lines", "expected_numbers", "zero_numbers"]
+__all__ = [
+    "Expected",
+    "check_exclusive",
+    "check_header",
+    "check_parents",
+    "check_places",
+    "expected_numbers",
+    "zero_numbers",
+]
 
 Expected = Mapping[str, tuple[float | None, ...]]
 """The numbers that a header may hold, by key; any of several is right."""
@@ -90,14 +98,8 @@ def check_exclusive(lines: Iterable[SpanLine], attribution: Attribution, log: Is
             log.add("span_exclusive_invalid", message, line.line, line.offset)
 
 
-def check_lines(
-    lines: Sequence[SpanLine], unplaced: Sequence[Unplaced], turn: Turn, log: IssueLog, *, whole: bool
-) -> None:
-    """Report spans outside the window, ids that come twice, and names of parents that tell nothing.
-
-    In a block that is not ``whole`` the line of the parent may be the one that was lost.
-    """
-    names = Counter((*(line.span.phase for line in lines), *(part.name for part in unplaced)))
+def check_places(lines: Iterable[SpanLine], turn: Turn, log: IssueLog) -> None:
+    """Report spans that reach out of the window, and ids that come twice."""
     seen: set[str] = set()
     for line in lines:
         if _outside(line, turn):
@@ -105,8 +107,6 @@ def check_lines(
         if line.span.span_id in seen:
             log.add("duplicate_span", f"span_id {line.span.span_id} comes twice", line.line, line.offset)
         seen.add(line.span.span_id)
-        if line.parent is not None:
-            _check_parent(line, turn, names[line.parent], log, whole=whole)
 
 
 def _outside(line: SpanLine, turn: Turn) -> bool:
@@ -115,9 +115,23 @@ def _outside(line: SpanLine, turn: Turn) -> bool:
     return line.span.start_ns < turn.started_ns or line.span.end_ns > turn.completed_ns
 
 
-def _check_parent(line: SpanLine, turn: Turn, count: int, log: IssueLog, *, whole: bool) -> None:
-    if not count and whole:
-        log.add("parent_unknown", f"no span is named {line.parent}", line.line, line.offset)
-    elif count > 1 and line.span.parent_source == "containment" and turn.schema_version is None:
-        message = f"{count} spans are named {line.parent}; the interval decides"
-        log.add("parent_ambiguous", message, line.line, line.offset)
+def check_parents(
+    lines: Sequence[SpanLine], unplaced: Sequence[Unplaced], log: IssueLog, *, by_name: bool, whole: bool
+) -> None:
+    """Report parents' names that no span has, and, where names are all there is, ones that several have.
+
+    In a block that is not ``whole`` the line of the parent may be the one that was lost.
+    """
+    counts = Counter((*(line.span.phase for line in lines), *(part.name for part in unplaced)))
+    ambiguous: set[str] = set()
+    parts: list[SpanLine | Unplaced] = [*lines, *unplaced]
+    for part in parts:
+        if part.parent is None:
+            continue
+        count = counts[part.parent]
+        if not count and whole:
+            log.add("parent_unknown", f"no span is named {part.parent}", part.line, part.offset)
+        elif count > 1 and by_name and part.parent not in ambiguous:
+            ambiguous.add(part.parent)
+            message = f"{count} spans are named {part.parent}; which one is the parent is guessed"
+            log.add("parent_ambiguous", message, part.line, part.offset)

@@ -13,7 +13,8 @@ from turntrace.core.attribution import attribute
 from turntrace.core.codec.checks import (
     check_exclusive,
     check_header,
-    check_lines,
+    check_parents,
+    check_places,
     expected_numbers,
     zero_numbers,
 )
@@ -196,7 +197,7 @@ class _BlockReader:
             turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
         )
         dropped = self._dropped + self._facts.dropped + self._unreadable
-        self._check(turn, lines, attribution, whole=not dropped and not torn)
+        self._check(turn, lines, attribution, torn=torn)
         usable = bool(lines or self._unplaced or self._facts.counters or self._facts.events)
         if not usable:
             self._header.issue("no_events", "a header, and no span, counter or event")
@@ -237,18 +238,22 @@ class _BlockReader:
         )
         return replace(turn, status="interrupted") if torn and self._own else turn
 
-    def _check(self, turn: Turn, lines: Sequence[SpanLine], attribution: Attribution, *, whole: bool) -> None:
-        check_lines(lines, self._unplaced, turn, self._log, whole=whole)
+    def _check(self, turn: Turn, lines: Sequence[SpanLine], attribution: Attribution, *, torn: bool) -> None:
+        whole = not torn and not self._dropped and not self._unreadable
+        check_places(lines, turn, self._log)
+        by_name = not self._own and all(line.span.parent_source == "containment" for line in lines)
+        check_parents(lines, self._unplaced, self._log, by_name=by_name, whole=whole)
         for warn in attribution.warnings:
             if warn.code == "cycle":
                 self._header.issue("cycle", warn.message)
         if not whole or self._window_is_damaged(turn):
-            return  # what is lost may be what the header counted
-        if self._own:
-            check_exclusive(lines, attribution, self._log)
-            check_header(self._header, expected_numbers(turn, attribution), slack_us=0)
-        else:
+            return  # what was lost may be what the header counted
+        if not self._own:
             check_header(self._header, zero_numbers(turn, lines, self._unplaced), slack_us=len(lines))
+            return
+        check_exclusive(lines, attribution, self._log)
+        if not self._facts.dropped:
+            check_header(self._header, expected_numbers(turn, attribution), slack_us=0)
 
     def _window_is_damaged(self, turn: Turn) -> bool:
         """Whether the header states a bound of the window that could not be read."""

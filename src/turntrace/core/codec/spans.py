@@ -36,6 +36,8 @@ class Unplaced:
     duration_ns: int
     exclusive_ns: int | None
     parent: str | None
+    line: int
+    offset: int
 
 
 def read_span(fields: Fields, span_id: str, phase: str | None, start_ns: int, end_ns: int) -> Span:
@@ -126,8 +128,14 @@ def _unplaced(
     if duration_ns is None:
         return None
     fields.issue("span_interval_missing", "the length of the span is known, its place in the turn is not")
-    exclusive_ns = _exclusive_ns(fields, duration_ns)
-    return Unplaced(name=name, duration_ns=duration_ns, exclusive_ns=exclusive_ns, parent=parent)
+    return Unplaced(
+        name=name,
+        duration_ns=duration_ns,
+        exclusive_ns=_exclusive_ns(fields, duration_ns),
+        parent=parent,
+        line=fields.line,
+        offset=fields.offset,
+    )
 
 
 def _exclusive_ns(fields: Fields, length_ns: int) -> int | None:
