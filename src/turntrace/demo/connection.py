@@ -83,15 +83,17 @@ class ModelConnection(BaseHTTPRequestHandler):
         super().__init__(*connection)
 
     def setup(self) -> None:
+        """Read through a recorder."""
         super().setup()
         self._reader = _RecordingReader(cast("RawIOBase", self.rfile))
         self.rfile = self._reader
 
     def handle_one_request(self) -> None:
+        """Start the recording anew with each request."""
         self._reader.taken.clear()
         super().handle_one_request()
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
         """Stay quiet: the truth log says more."""
 
     def do_POST(self) -> None:
