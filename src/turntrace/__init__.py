@@ -6,7 +6,7 @@ what needs more is loaded when it is called.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry.trace import TracerProvider
@@ -44,7 +44,7 @@ __version__ = VERSION
 
 
 def configure(  # noqa: PLR0913 - each is a question a user asks
-    trace: str | Path | None = None,
+    trace: str | PathLike[str] | None = None,
     *,
     mode: Literal["a", "w"] = "a",
     endpoint: str | None = None,
@@ -91,7 +91,7 @@ def configure(  # noqa: PLR0913 - each is a question a user asks
     return set_up(request)
 
 
-def attach(provider: TracerProvider, trace: str | Path | None = None) -> "Handle":
+def attach(provider: TracerProvider, trace: str | PathLike[str] | None = None) -> "Handle":
     """Record the spans of an application's own provider into a file; never an OTLP exporter.
 
     Raises:
@@ -114,7 +114,7 @@ def wrap(exporter: Any) -> "EnrichingExporter":
     return EnrichingExporter(exporter)
 
 
-def read(*paths: str | Path, strict: bool = False) -> "list[TurnReport]":
+def read(*paths: str | PathLike[str], strict: bool = False) -> "list[TurnReport]":
     """The turns of trace files, journals beside them included.
 
     Raises:
@@ -126,8 +126,10 @@ def read(*paths: str | Path, strict: bool = False) -> "list[TurnReport]":
     return [TurnReport.of(turn) for turn in read_paths([str(path) for path in paths], strict=strict).turns]
 
 
-def last(folder: str | Path = ".turntrace") -> "TurnReport | None":
+def last(folder: str | PathLike[str] = ".turntrace") -> "TurnReport | None":
     """The newest turn of the newest file in ``folder``; None when there is none."""
+    from pathlib import Path
+
     from turntrace.files.out import newest
 
     path = newest(Path(folder))

@@ -37,7 +37,6 @@ OWN_VARIABLES: Final[Mapping[str, str]] = {
     "TURNTRACE_TURN": "a rule that names the turn's root, e.g. name=POST /chat",
     "TURNTRACE_LABELS": "labels of every turn: key=value,key=value",
     "TURNTRACE_METRIC_LABELS": "names of labels that become metric attributes",
-    "TURNTRACE_GENAI_METRICS": "auto, always or never: gen_ai.* metrics beside our own",
     "TURNTRACE_KEEP_ATTRIBUTES": "attribute names that may leave the process besides the allow-list",
     "TURNTRACE_LINGER": "seconds a turn waits for spans that outlive its root (1)",
     "TURNTRACE_STRICT": "1: an unknown phase, counter or mark is an error",

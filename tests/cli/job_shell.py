@@ -7,18 +7,19 @@ EVENTS and the job is continued in the foreground; the last line says how it end
 import os
 import signal
 import sys
+from pathlib import Path
 
 
 def main():
     """Run the job to its end."""
-    events = open(sys.argv[1], "a", buffering=1)  # noqa: SIM115 - it lives as long as the process
+    events = Path(sys.argv[1]).open("a", buffering=1)  # noqa: SIM115 - it lives as long as the process
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     job = os.fork()
     if not job:
         os.setpgid(0, 0)
         os.tcsetpgrp(0, os.getpgrp())
         signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-        os.execvp(sys.argv[2], sys.argv[2:])
+        os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - that is what a shell does
     while True:
         _, status = os.waitpid(job, os.WUNTRACED)
         os.tcsetpgrp(0, os.getpgrp())

@@ -29,7 +29,7 @@ class Terminal:
             stdout=self._end,
             stderr=self._end,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - pytest has one thread
             env=env,
         )
 

@@ -39,7 +39,7 @@ def test_every_command_has_help_with_examples(run, command):
         assert f"  turntrace {command}" in result.stdout
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("repot", "report"), ("chek", "check"), ("dem", "demo")])
+@pytest.mark.parametrize(("wrong", "right"), [("reports", "report"), ("checks", "check"), ("demos", "demo")])
 def test_an_unknown_command_suggests_the_nearest(run, wrong, right):
     """Status 2 and the name that was meant."""
     result = run(wrong)

@@ -14,8 +14,6 @@ from turntrace.cli.diagnosis import diagnose, variables
 from turntrace.cli.doctor import _as_text
 from turntrace.version import VERSION
 
-MAIN = "from turntrace.cli import doctor, main; doctor.register(main.app); main.main()"
-
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
@@ -24,7 +22,7 @@ def _folder(tmp_path, monkeypatch):
 
 def doctor(*arguments, **env):
     """Run the command."""
-    command = [sys.executable, "-c", MAIN, "doctor", *arguments]
+    command = [sys.executable, "-m", "turntrace", "doctor", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **env})
 
 
@@ -50,7 +48,7 @@ def test_it_tells_everything_there_is():
         "no variable of turntrace or OpenTelemetry is set",
     ):
         assert part in done.stdout
-    assert os.listdir() == []
+    assert not list(Path().iterdir())
 
 
 def test_the_json_has_the_same_and_a_schema():
@@ -64,7 +62,9 @@ def test_the_json_has_the_same_and_a_schema():
         *("schema", "python", "executable", "platform", "packages", "decision", "endpoint", "folder"),
         *("abilities", "instrumentations", "variables", "planned_phases", "problems"),
     }
-    assert found["variables"] == [{"name": "TURNTRACE_STRICT", "value": "1", "known": True, "suggestion": None}]
+    assert found["variables"] == [
+        {"name": "TURNTRACE_STRICT", "value": "1", "known": True, "suggestion": None}
+    ]
     assert found["executable"] == sys.executable
     assert found["problems"] == []
 
@@ -77,7 +77,10 @@ def test_the_endpoint_is_looked_at_with_the_rule_for_its_protocol():
     dead = text(OTEL_EXPORTER_OTLP_ENDPOINT=url)
 
     assert f"turntrace exports spans to {url} (http/protobuf)" in alive
-    assert f"{url} over http/protobuf (port 4317 means grpc, any other http/protobuf); something listens" in alive
+    assert (
+        f"{url} over http/protobuf (port 4317 means grpc, any other http/protobuf); something listens"
+        in alive
+    )
     assert "nothing listens there" in dead
 
 
@@ -155,7 +158,9 @@ def test_misspelt_variables_are_recognised():
         "OTEL_SOMETHING_OF_ANOTHER_PACKAGE": "f",
         "PATH": "g",
     }
-    found = {one.name: one for one in variables(env, ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"])}
+    found = {
+        one.name: one for one in variables(env, ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"])
+    }
 
     assert {name: (one.is_known, one.suggestion) for name, one in found.items()} == {
         "TURNTRACE_TRCAE": (False, "TURNTRACE_TRACE"),

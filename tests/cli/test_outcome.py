@@ -21,7 +21,9 @@ def recorded(write_trace):
         Path("notes").write_text(notes)
         path = Path(name).absolute()
         return outcome_of(
-            Plan(trace=str(path), traceparent="t", notes=str(path.with_name("notes")), **plan), Settings(), since_ns
+            Plan(trace=str(path), traceparent="t", notes=str(path.with_name("notes")), **plan),
+            Settings(),
+            since_ns,
         )
 
     return of
@@ -68,7 +70,10 @@ def test_turns_of_before_are_not_this_runs(recorded):
     [
         ("", "no Python that reads PYTHONPATH was started"),
         ("lacking\t/usr/bin/python3\t\n", "this Python (/usr/bin/python3) has no turntrace installed"),
-        ("failed\t/p\tConfigurationError: TURNTRACE_LINGER\n", "did not start (ConfigurationError: TURNTRACE_LINGER)"),
+        (
+            "failed\t/p\tConfigurationError: TURNTRACE_LINGER\n",
+            "did not start (ConfigurationError: TURNTRACE_LINGER)",
+        ),
         ("lacking\t/launcher\t\nstarted\t/p\t\n", "no model call, tool or agent was seen"),
     ],
 )
@@ -87,9 +92,9 @@ def test_a_program_that_was_not_instrumented_has_its_own_reason(recorded):
 
 def test_what_was_said_at_the_start_is_repeated(recorded):
     """Warnings that would have been printed into the agent's standard error come now."""
-    assert recorded(example(), notes="said\t/p\tinstrumentation x did not start\nstarted\t/p\t\n").remarks == (
-        "instrumentation x did not start",
-    )
+    assert recorded(
+        example(), notes="said\t/p\tinstrumentation x did not start\nstarted\t/p\t\n"
+    ).remarks == ("instrumentation x did not start",)
 
 
 def test_one_reason_is_enough(recorded):

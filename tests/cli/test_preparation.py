@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from turntrace.otel.destination import destination
 from turntrace.otel.launch import new_traceparent
 
 AGENT = recognised([sys.executable, "agent.py"])
+DEFAULTS = Wish()
 OTHER = recognised(["sh", "-c", "x"])
 PARENT = "00-000000000000000000000000000000ab-00000000000000cd-01"
 
@@ -24,7 +26,7 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def plan(command=AGENT, *, wish=Wish(), **env):
+def plan(command=AGENT, *, wish=DEFAULTS, **env):
     """The plan for a command."""
     return plan_of(wish, command, Settings.from_env(env))
 
@@ -45,7 +47,7 @@ def test_the_file_is_emptied_before_the_agent_starts(tmp_path):
     (tmp_path / "t.ndjson.run_1.part").write_text("old")
     plan(wish=Wish(trace="t.ndjson"))
 
-    assert os.listdir(tmp_path) == ["t.ndjson"]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.ndjson"]
     assert (tmp_path / "t.ndjson").read_text() == ""
 
 
@@ -54,7 +56,7 @@ def test_a_run_inside_a_recorded_agent_does_not_empty_its_file(tmp_path):
     (tmp_path / "t.ndjson").write_text("the agent's")
     found = plan(TURNTRACE_TRACE="t.ndjson", TRACEPARENT=PARENT, TRACESTATE="v=1")
     assert (tmp_path / "t.ndjson").read_text() == "the agent's"
-    assert (found.traceparent, found.tracestate) == (PARENT, "v=1")
+    assert (found.traceparent, found.tracestate, found.appends) == (PARENT, "v=1", True)
 
     plan(wish=Wish(trace="t.ndjson"), TURNTRACE_TRACE="t.ndjson", TRACEPARENT=PARENT)
     assert (tmp_path / "t.ndjson").read_text() == ""
@@ -117,7 +119,7 @@ def test_what_is_no_label_is_refused(text):
         labels_of([text])
 
 
-def said(command=AGENT, wish=Wish(), goal=None):
+def said(command=AGENT, wish=DEFAULTS, goal=None):
     """The lines before the agent's first."""
     return list(announcement(plan(command, wish=wish), command, goal))
 
@@ -127,14 +129,18 @@ def test_the_first_line_says_what_where_and_what_is_left_out():
     wish = Wish(trace="t.ndjson")
 
     assert said(wish=wish) == ["recording agent to t.ndjson; prompts and outputs left out"]
-    assert said(wish=Wish(trace="t.ndjson", content="keep")) == ["recording agent to t.ndjson; prompts and outputs kept"]
+    assert said(wish=Wish(trace="t.ndjson", content="keep")) == [
+        "recording agent to t.ndjson; prompts and outputs kept"
+    ]
 
 
 def test_a_program_that_is_not_instrumented_is_named():
     """The reader learns that nothing will be recorded from inside it, and why."""
     wish = Wish(trace="t.ndjson", instrument=False)
 
-    assert said(OTHER, wish) == ["sh is no Python command; it gets TRACEPARENT, and TURNTRACE_TRACE for t.ndjson"]
+    assert said(OTHER, wish) == [
+        "sh is no Python command; it gets TRACEPARENT, and TURNTRACE_TRACE for t.ndjson"
+    ]
     assert "agent is not instrumented" in said(AGENT, wish)[0]
 
 
@@ -145,13 +151,15 @@ def test_a_dead_endpoint_is_said_with_where_the_trace_is():
         alive = said(wish=Wish(trace="t.ndjson"), goal=destination(url, Settings()))
     dead = said(wish=Wish(trace="t.ndjson"), goal=destination(url, Settings()))
 
-    assert alive == [f"recording agent to t.ndjson and sending spans to {url} (http/protobuf); prompts and outputs left out"]
+    assert alive == [
+        f"recording agent to t.ndjson and sending spans to {url} (http/protobuf); prompts and outputs left out"
+    ]
     assert dead == [*alive, f"nothing listens at {url.removeprefix('http://')}; the trace is in t.ndjson"]
 
 
 def test_paths_are_shown_as_one_would_type_them(tmp_path):
     """Relative below the working folder, absolute elsewhere."""
-    assert shown(str(tmp_path / "a" / "b")) == os.path.join("a", "b")
+    assert shown(str(tmp_path / "a" / "b")) == str(Path("a", "b"))
     assert shown("/elsewhere/b") == "/elsewhere/b"
 
 

@@ -1,5 +1,6 @@
 """`turntrace run`: the agent's turn is recorded, and the agent cannot tell."""
 
+import ast
 import os
 import signal
 import subprocess
@@ -19,8 +20,7 @@ from turntrace.demo.model_server import ModelServer
 from turntrace.demo.scenario import DEMO_SCRIPT
 from turntrace.files.read import read_paths
 
-MAIN = "from turntrace.cli import main, run; run.register(main.app); main.main()"
-RUN = [sys.executable, "-c", MAIN, "run"]
+RUN = [sys.executable, "-m", "turntrace", "run"]
 
 TURN = """
     with tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent"}):
@@ -81,7 +81,7 @@ def test_an_agent_that_knows_only_the_api_gives_a_turn(agent):
     (turn,) = turns()
     assert (turn.agent, turn.model, [span.phase for span in turn.spans]) == ("bot", "m-1", ["generation"])
     assert b"secret" not in Path("t.ndjson").read_bytes()
-    assert sorted(os.listdir()) == ["agent.py", "t.ndjson", "t.ndjson.lock"]
+    assert sorted(path.name for path in Path().iterdir()) == ["agent.py", "t.ndjson", "t.ndjson.lock"]
 
 
 OWN_PROVIDER = f"""
@@ -137,8 +137,6 @@ class Requests(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
 
-    do_GET = do_POST
-
     def log_message(self, *_):
         """Nothing is printed."""
 
@@ -181,7 +179,9 @@ def test_trace_headers_stay_at_home(agent, server):
 def test_spans_go_to_an_endpoint_too_without_content(agent, server):
     """With --endpoint each span arrives once, with phase, without prompts, under the agent's name."""
     url = f"http://127.0.0.1:{server.server_port}"
-    done = start("--trace", "t.ndjson", "--endpoint", url, "--agent", "my-bot", "--", sys.executable, agent(API_ONLY))
+    done = start(
+        "--trace", "t.ndjson", "--endpoint", url, "--agent", "my-bot", "--", sys.executable, agent(API_ONLY)
+    )
 
     assert done.returncode == 0
     assert f"sending spans to {url} (http/protobuf)" in done.stderr.decode()
@@ -211,6 +211,18 @@ def test_a_dead_endpoint_costs_little_and_no_trace(agent):
     assert len(turns()) == 1
 
 
+def test_inside_a_recorded_agent_only_the_new_turn_is_shown(agent):
+    """The file of the agent around it keeps its turns; the table is about this run."""
+    name = agent(API_ONLY)
+    parent = "00-000000000000000000000000000000ab-00000000000000cd-01"
+    run(name)
+    done = start("--", sys.executable, name, env={"TURNTRACE_TRACE": "t.ndjson", "TRACEPARENT": parent})
+
+    first, second = turns()
+    assert first.trace_id != second.trace_id == parent.split("-")[1]
+    assert "1 round · 1 model call" in done.stderr.decode()
+
+
 def test_labels_are_on_the_turn(agent):
     """--label adds to those of the variable."""
     done = start(
@@ -234,7 +246,7 @@ def test_children_of_the_agent_are_left_alone(agent):
     plain = sorted(name for name in os.environ if name.startswith("PYTHON") and name != "PYTHONPATH")
     flag, _, names = done.stdout.decode().partition(" ")
     assert flag == "False"
-    assert sorted(eval(names)) == plain
+    assert sorted(ast.literal_eval(names)) == plain
 
 
 @pytest.mark.parametrize(
@@ -257,7 +269,10 @@ def test_a_python_without_turntrace_runs_untraced_and_is_told_of(agent, tmp_path
     strict = start("--strict", "--trace", "t.ndjson", "--", python, name)
 
     assert (done.returncode, done.stdout) == (4, b"ran\n")
-    assert f"this Python ({python}) has no turntrace installed; the command ran untraced\n" in done.stderr.decode()
+    assert (
+        f"this Python ({python}) has no turntrace installed; the command ran untraced\n"
+        in done.stderr.decode()
+    )
     assert (strict.returncode, strict.stdout) == (125, b"ran\n")
     assert Path("t.ndjson").read_bytes() == b""
 
@@ -265,7 +280,9 @@ def test_a_python_without_turntrace_runs_untraced_and_is_told_of(agent, tmp_path
 def test_any_other_command_passes_through(agent):
     """A program that is no Python gets the parent and the file's name; its turn is what it writes itself."""
     agent("")
-    done = start("--trace", "t.ndjson", "--", "sh", "-c", 'echo "$TURNTRACE_TRACE"; test "$TRACEPARENT" && exit 6')
+    done = start(
+        "--trace", "t.ndjson", "--", "sh", "-c", 'echo "$TURNTRACE_TRACE"; test "$TRACEPARENT" && exit 6'
+    )
 
     assert (done.returncode, done.stdout.decode()) == (6, f"{Path('t.ndjson').absolute()}\n")
     assert "sh is no Python command" in done.stderr.decode()
@@ -325,7 +342,11 @@ def test_what_cannot_be_run_is_not_run(agent, arguments, status, said):
 
 
 @pytest.mark.parametrize(
-    "env", [{"TURNTRACE_LINGER": "soon"}, {"OTEL_EXPORTER_OTLP_ENDPOINT": "h:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "x"}]
+    "env",
+    [
+        {"TURNTRACE_LINGER": "soon"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "h:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "x"},
+    ],
 )
 def test_a_setting_that_cannot_be_used_is_a_usage_error(agent, env):
     """The agent is not run with a setting that would lose its trace."""
@@ -343,7 +364,7 @@ def test_switched_off_it_only_runs_the_command(agent):
 
     assert (done.returncode, done.stdout) == (8, b"False\n")
     assert "nothing is recorded" in done.stderr.decode()
-    assert os.listdir() == ["agent.py"]
+    assert [path.name for path in Path().iterdir()] == ["agent.py"]
 
 
 INTERRUPTED = """
@@ -372,7 +393,10 @@ def test_a_killed_agents_turn_is_finished(agent, number):
     assert "interrupted" in done.stderr.decode()
     (turn,) = turns()
     assert turn.status == "interrupted"
-    assert {span.phase: span.outcome for span in turn.spans} == {"generation": "ok", "tool_execution": "incomplete"}
+    assert {span.phase: span.outcome for span in turn.spans} == {
+        "generation": "ok",
+        "tool_execution": "incomplete",
+    }
     assert not list(Path().glob("*.part"))
     assert strict.returncode == 125
 
@@ -401,6 +425,29 @@ def test_on_a_terminal_everything_is_the_agents(agent, tmp_path):
         assert "KeyboardInterrupt" in printed
         assert "WHERE THE TURN WENT" in printed
         assert terminal.events(1) == [f"ended {-signal.SIGINT}"]
+
+
+def test_a_standard_error_that_nobody_reads_costs_nothing(agent):
+    """With its reader gone, or closed, the agent runs and its status is returned."""
+    code = """
+        import os
+        try:
+            os.write(2, b"told")
+        except OSError:  # as without turntrace
+            raise SystemExit(3)
+    """
+    name = agent(code)
+    command = [*RUN, "--trace", "t.ndjson", "--", sys.executable, name]
+    read, write = os.pipe()
+    os.close(read)
+    broken = subprocess.run(command, stderr=write, timeout=60)
+    os.close(write)
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=subprocess.PIPE, timeout=60
+    )
+
+    assert broken.returncode == 3
+    assert (closed.returncode, closed.stdout) == (3, b"")
 
 
 def test_help_tells_the_statuses_and_shows_examples():

@@ -12,8 +12,7 @@ import pytest
 from turntrace.config import OWN_VARIABLES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "run.md").read_text()
-MAIN = "from turntrace.cli import main, run; run.register(main.app); main.main()"
-COMMAND = f"#!/bin/sh\nexec {sys.executable} -c '{MAIN}' \"$@\"\n"
+COMMAND = f'#!/bin/sh\nexec {sys.executable} -m turntrace "$@"\n'
 
 
 def examples():
@@ -65,6 +64,8 @@ def shell(tmp_path, monkeypatch):
 def test_an_example_shows_what_the_command_prints(shell, example):
     """Each example of the documentation gives exactly what the documentation shows."""
     for command, shown in example:
+        if "/usr/bin/python3" in command and not Path("/usr/bin/python3").exists():
+            pytest.skip("needs a Python of the system")
         printed = shell(command)
         assert re.fullmatch(as_pattern(shown), printed), printed
 

@@ -271,6 +271,17 @@ def test_a_command_that_stops_itself_stops_the_job(tmp_path):
         assert terminal.events(2) == [f"stopped {int(signal.SIGSTOP)}", "ended 0"]
 
 
+def test_continuing_turntrace_alone_continues_the_command():
+    """Who stopped the pair by the agent can continue it by turntrace."""
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    with subprocess.Popen([*SUPERVISED, *python(code)]) as process:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        process.send_signal(signal.SIGCONT)
+
+        assert process.wait(30) == 0
+
+
 def test_without_the_kernels_word_a_terminals_signals_are_not_passed_on(monkeypatch):
     """Where nobody can tell who sent a signal, only those that no terminal sends are passed on."""
     monkeypatch.delattr(signal, "sigwaitinfo")
@@ -293,6 +304,19 @@ def test_a_child_that_has_gone_is_no_error():
     process.wait()
 
     supervision._Supervisor(process.pid, set())._send(signal.SIGTERM)
+
+
+def test_a_ctrl_c_is_died_of_by_default_action(monkeypatch):
+    """Python's own handler would make an exception of it; a shell looks for the signal."""
+    sent = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number, signal.getsignal(number))))
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        leave(Ending(code=0, signal=signal.SIGINT, was_interrupted=True))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert sent == [(os.getpid(), signal.SIGINT, signal.SIG_DFL)]
 
 
 def test_only_a_ctrl_c_is_died_of():

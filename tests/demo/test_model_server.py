@@ -456,13 +456,14 @@ def test_closing_breaks_off_answers_and_idle_connections_at_once():
         post(server)
 
 
-def test_closing_does_not_wait_for_clients_in_the_queue():
-    """A client that never got a free connection does not keep the server open."""
+@pytest.mark.parametrize("delay_ms", [0, 60_000])
+def test_closing_does_not_wait_for_clients_in_the_queue(delay_ms):
+    """A client that never got a free connection does not keep the server open, be the other idle or served."""
     asked = threading.Event()
 
     def script(request):
         asked.set()
-        return Reply(header_delay_ms=60_000)
+        return Reply(header_delay_ms=delay_ms)
 
     server = ModelServer(script, max_connections=1)
     with connection_to(server) as first, connection_to(server) as second:

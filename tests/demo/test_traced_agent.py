@@ -162,7 +162,12 @@ def test_a_hundred_turns_in_one_event_loop_never_mix(tmp_path):
     turns = read_paths([str(path)], strict=True).turns
     assert {turn.session_id for turn in turns} == {f"crowd-{number}" for number in range(100)}
     shapes = Counter(
-        (turn.status, turn.rounds, len(turn.spans), sum(usage.input_tokens for usage in turn.usage))
+        (
+            turn.status,
+            turn.rounds,
+            sum(span.phase != "stream_consume" for span in turn.spans),  # a busy loop makes pauses
+            sum(usage.input_tokens for usage in turn.usage),
+        )
         for turn in turns
     )
     assert shapes == {("ok", 4, 23, 18_240): 100}

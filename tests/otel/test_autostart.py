@@ -1,10 +1,12 @@
 """What happens in a Python that run started, before its own code runs."""
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import types
 import venv
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from turntrace.files.read import read_paths
 from turntrace.otel import autostart
+from turntrace.otel.autostart import sitecustomize
 from turntrace.otel.launch import Plan, child_environment, new_traceparent, read_notes
 
 FOLDER = str(Path(autostart.__file__).parent)
@@ -60,7 +63,9 @@ def start(plan, *arguments, python=sys.executable, **env):
     """Start Python as run does; its standard error has to be empty."""
     command = [python, *arguments]
     given = {**os.environ, **env}
-    done = subprocess.run(command, env=child_environment(given, plan), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, env=child_environment(given, plan), capture_output=True, text=True, timeout=60
+    )
     assert done.stderr == ""
     assert done.returncode == 0
     return done.stdout
@@ -101,7 +106,9 @@ def test_a_path_that_was_not_set_is_not_set_afterwards(plan):
     """PYTHONPATH is gone again when it had not been there."""
     env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     command = [sys.executable, "-c", textwrap.dedent(STATE)]
-    done = subprocess.run(command, env=child_environment(env, plan), capture_output=True, timeout=60, check=True)
+    done = subprocess.run(
+        command, env=child_environment(env, plan), capture_output=True, timeout=60, check=True
+    )
 
     assert json.loads(done.stdout)["pythonpath"] is None
 
@@ -254,6 +261,88 @@ def test_another_distro_of_the_user_is_restored(plan):
 def test_the_module_does_nothing_when_it_is_imported_by_another_name(plan):
     """A tool that imports every module of the package starts nothing."""
     code = "import turntrace.otel.autostart.sitecustomize as s, sys; print(s.__all__, 'turntrace.otel.setup' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
 
     assert done.stdout == "[] False\n"
+
+
+@pytest.fixture
+def started(monkeypatch, tmp_path):
+    """The sitecustomize of a process that is this one; its folder is an empty one. Returns what it started."""
+    calls = []
+    folder = tmp_path / "folder"
+    monkeypatch.setattr(sitecustomize, "_FOLDER", str(folder))
+    monkeypatch.setattr(autostart, "start", lambda handed, forget: calls.append(handed))
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    monkeypatch.delitem(sys.modules, "sitecustomize", raising=False)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), "/mine"]))
+    monkeypatch.setenv("TURNTRACE_RUN_AGENT", "bot")
+    monkeypatch.setenv("TURNTRACE_RUN_PARENT", str(os.getppid()))
+    yield calls
+    sys.modules.pop("sitecustomize", None)
+
+
+def test_the_start_takes_away_what_run_added(started):
+    """Path, variables and PYTHONPATH are clean when recording starts, which is told everything."""
+    sitecustomize._main()
+
+    assert started == [{"TURNTRACE_RUN_AGENT": "bot", "TURNTRACE_RUN_PARENT": str(os.getppid())}]
+    assert sitecustomize._FOLDER not in sys.path
+    assert os.environ["PYTHONPATH"] == "/mine"
+    assert "TURNTRACE_RUN_AGENT" not in os.environ
+
+
+def test_taking_away_twice_changes_nothing_more(started, monkeypatch):
+    """What starts recording takes it away again where it had been handed on."""
+    monkeypatch.setenv("PYTHONPATH", sitecustomize._FOLDER)
+    sitecustomize._forget()
+    sitecustomize._forget()
+
+    assert "PYTHONPATH" not in os.environ
+
+
+@pytest.mark.parametrize("name", ["TURNTRACE_RUN_THROUGH", "TURNTRACE_RUN_CHILDREN"])
+def test_what_is_to_be_handed_on_stays(started, monkeypatch, name):
+    """For a launcher and for children the environment is left to those who know."""
+    monkeypatch.setenv(name, "1")
+    sitecustomize._main()
+
+    assert os.environ["TURNTRACE_RUN_AGENT"] == "bot"
+
+
+def test_another_process_is_not_started(started, monkeypatch):
+    """A parent that is not run makes this process none of its agents."""
+    monkeypatch.setenv("TURNTRACE_RUN_PARENT", "1")
+    sitecustomize._main()
+
+    assert started == []
+    assert "TURNTRACE_RUN_AGENT" not in os.environ
+
+
+def test_the_hidden_module_takes_its_place(started, tmp_path, monkeypatch):
+    """The user's sitecustomize is the module of that name; when it fails that is not hidden."""
+    own = types.ModuleType("sitecustomize")
+    monkeypatch.setitem(sys.modules, "sitecustomize", own)
+    sitecustomize._main()
+    assert sys.modules["sitecustomize"] is own
+
+    (tmp_path / "sitecustomize.py").write_text("mine = True")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sitecustomize._main()
+    assert sys.modules["sitecustomize"].mine
+
+    (tmp_path / "sitecustomize.py").write_text("import no_such_module_anywhere")
+    importlib.invalidate_caches()
+    with pytest.raises(ModuleNotFoundError, match="anywhere"):
+        sitecustomize._run_shadowed()
+
+
+def test_what_cannot_be_imported_is_noted(started, tmp_path, monkeypatch):
+    """A Python without turntrace says so to run, if it can, and goes on."""
+    monkeypatch.setitem(sys.modules, "turntrace.otel.autostart", None)
+    for notes in ("", str(tmp_path / "no" / "notes"), str(tmp_path / "notes")):
+        sitecustomize._start({"TURNTRACE_RUN_NOTES": notes})
+
+    assert [note.outcome for note in read_notes(tmp_path / "notes")] == ["lacking"]

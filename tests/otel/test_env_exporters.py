@@ -84,7 +84,10 @@ def test_every_trace_is_a_turn_of_its_own(out):
     """Spans of two traces in one batch do not mix, and a trace without any phase leaves nothing."""
 
     def work(tracer):
-        first, second = tracer.start_span("invoke_agent a", attributes=AGENT), tracer.start_span("b", attributes=AGENT)
+        first, second = (
+            tracer.start_span("invoke_agent a", attributes=AGENT),
+            tracer.start_span("b", attributes=AGENT),
+        )
         ended(tracer, "chat m", CHAT, first)
         ended(tracer, "chat m", CHAT, second)
         ended(tracer, "nothing")
@@ -93,6 +96,20 @@ def test_every_trace_is_a_turn_of_its_own(out):
 
     assert TurntraceFileExporter().export(collected(work)) is SpanExportResult.SUCCESS
     assert [len(turn.spans) for turn in turns_in(out)] == [1, 1]
+
+
+def test_a_sub_agent_is_written_once(out):
+    """A turn inside a turn is read off the outer one's block and has none of its own."""
+    tracer = tracer_of(TurntraceFileExporter())
+    with (
+        tracer.start_as_current_span("invoke_agent outer", attributes=AGENT),
+        tracer.start_as_current_span("invoke_agent inner", attributes=AGENT),
+        tracer.start_as_current_span("chat m", attributes=CHAT),
+    ):
+        pass
+
+    assert out.read_bytes().count(b'"type":"trace"') == 1
+    assert len(turns_in(out)) == 2
 
 
 def test_a_remote_parent_makes_a_local_root(out):
@@ -240,7 +257,7 @@ class Sent(SpanExporter):
 def test_otlp_spans_carry_phase_and_time_and_no_content(monkeypatch):
     """turntrace_otlp enriches first and filters then, so that our attributes go out and prompts do not."""
     sent = Sent()
-    monkeypatch.setattr(env_exporters, "span_exporter", lambda settings, endpoint: sent)
+    monkeypatch.setattr(env_exporters, "span_exporter", lambda settings, endpoint: lambda: sent)
     TurntraceOtlpExporter().export(collected(lambda tracer: ended(tracer, "chat m", CHAT)))
 
     (span,) = sent.spans
@@ -252,7 +269,7 @@ def test_otlp_spans_carry_phase_and_time_and_no_content(monkeypatch):
 def test_content_goes_out_when_it_is_asked_for(monkeypatch):
     """The variable of the conventions switches the filter off."""
     sent = Sent()
-    monkeypatch.setattr(env_exporters, "span_exporter", lambda settings, endpoint: sent)
+    monkeypatch.setattr(env_exporters, "span_exporter", lambda settings, endpoint: lambda: sent)
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     TurntraceOtlpExporter().export(collected(lambda tracer: ended(tracer, "chat m", CHAT)))
 
@@ -297,7 +314,10 @@ def test_the_sdk_writes_the_file_with_nothing_but_a_variable(tmp_path):
         "OTEL_LOGS_EXPORTER": "none",
     }
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], env={**os.environ, **env}, capture_output=True, timeout=60
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **env},
+        capture_output=True,
+        timeout=60,
     )
 
     assert (done.returncode, done.stderr) == (0, b"")

@@ -51,13 +51,18 @@ def test_one_that_cannot_start_leaves_the_place_to_the_next():
     needs = ['no-such-library>=9; extra == "instruments"', "other-thing"]
     found = judged([point(OFFICIAL, requires=needs), point(OPENINFERENCE)])
 
-    assert [(one.package, one.verdict) for one in found] == [(OFFICIAL, "conflict"), (OPENINFERENCE, "starts")]
+    assert [(one.package, one.verdict) for one in found] == [
+        (OFFICIAL, "conflict"),
+        (OPENINFERENCE, "starts"),
+    ]
     assert "no-such-library" in found[0].reason
 
 
 def test_different_names_do_not_concern_one_another():
     """Instrumentations of different libraries all start."""
-    found = judged([point(OFFICIAL), point("opentelemetry-instrumentation-httpx", name="httpx"), point(None, name="x")])
+    found = judged(
+        [point(OFFICIAL), point("opentelemetry-instrumentation-httpx", name="httpx"), point(None, name="x")]
+    )
 
     assert {one.verdict for one in found} == {"starts"}
     assert {one.package: one.version for one in found}[""] == ""
@@ -99,7 +104,12 @@ def test_code_that_cannot_be_loaded_is_a_conflict():
 def test_only_those_that_would_start_are_loaded():
     """A twin stays a twin, unloaded."""
     twin = Instrumentor(
-        name="x", package="p", version="1", verdict="twin", reason="q", entry_point=point("p", value="no_module:X")
+        name="x",
+        package="p",
+        version="1",
+        verdict="twin",
+        reason="q",
+        entry_point=point("p", value="no_module:X"),
     )
 
     assert loaded(twin) is twin

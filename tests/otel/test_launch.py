@@ -1,6 +1,7 @@
 """What run hands to a command: its environment, the notes that come back, names of agents."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_an_instrumented_command_finds_the_folder_first_on_its_path():
     child = child_environment({"PYTHONPATH": "/mine"}, PLAN)
 
     folder, rest = child["PYTHONPATH"].split(os.pathsep)
-    assert os.path.isfile(os.path.join(folder, "sitecustomize.py"))
+    assert Path(folder, "sitecustomize.py").is_file()
     assert rest == "/mine"
 
 
@@ -86,6 +87,17 @@ def test_the_state_of_another_parent_is_taken_away():
 
     assert "TRACESTATE" not in fresh
     assert kept["TRACESTATE"] == "v=1"
+
+
+@pytest.mark.parametrize("rest", ["", ":/mine"])
+def test_what_another_run_added_is_taken_out(rest):
+    """Inside a run with --children only the inner run decides what starts."""
+    outer = child_environment({}, PLAN)
+    outer["PYTHONPATH"] += rest
+    inner = child_environment(outer, Plan(trace="/o", traceparent="t", instrument=False))
+
+    assert inner == {"TURNTRACE_TRACE": "/o", "TRACEPARENT": "t", **({"PYTHONPATH": "/mine"} if rest else {})}
+    assert launch.AGENT not in child_environment(outer, Plan(trace="/o", traceparent="t"))
 
 
 def test_the_environment_that_was_given_is_not_changed():

@@ -142,6 +142,23 @@ def test_calls_of_different_or_unknown_rounds_may_depend_on_each_other(rounds):
     assert found(turn(spans, 300)) == []
 
 
+def test_calls_that_abut_do_not_overlap():
+    """Half-open: a call that starts where another ends did not run beside it."""
+    spans = [span("a", "tool_execution", 0, 100, tool="a"), span("b", "tool_execution", 100, 300, tool="b")]
+    assert found(turn(spans, 300)) == []
+
+
+@pytest.mark.parametrize("second", [(0, 100), (320, 400)])
+def test_calls_off_the_critical_path_save_nothing(second):
+    """Beside a longer generation neither a tail nor a sequence of calls is worth anything."""
+    spans = [
+        span("g", "generation", 0, 1000),
+        span("a", "tool_execution", 0, 300, tool="a", round=1),
+        span("b", "tool_execution", *second, tool="b", round=1),
+    ]
+    assert found(turn(spans, 1000)) == []
+
+
 def test_a_batch_is_not_a_call_and_its_calls_are_siblings():
     """The span around parallel calls is left out; its calls are compared with each other."""
     spans = [
@@ -169,3 +186,9 @@ def test_the_round_of_an_ancestor_counts():
         span("w", "retry_wait", 50, 150, "g", attributes={"turntrace.reason": "5xx"}),
     ]
     assert found(turn(spans, 200))[0][2] == "one 5xx in round 7; nothing else ran while it waited"
+
+
+def test_the_nearest_round_counts():
+    """A span with a round of its own keeps it, whatever lies above."""
+    spans = [span("n", None, 0, 200, round=1), span("w", "retry_wait", 50, 150, "n", round=2)]
+    assert found(turn(spans, 200))[0][2] == "one wait in round 2; nothing else ran while it waited"

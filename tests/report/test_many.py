@@ -76,10 +76,16 @@ def test_turns_without_an_end_are_named_and_left_out():
     lost = examine(dataclasses.replace(example(), completed_ns=None, status="interrupted"))
     cases = [plain_turn(100, 100), lost, plain_turn(200, 200, status="error", agent="other")]
     out = text(many_view(cases, commands(cases)))
-    assert "demo-agent and 1 more agents · 3 turns, 1 error, 1 interrupted" in out
+    assert "demo-agent and 1 more agent · 3 turns, 1 error, 1 interrupted" in out
     assert "1 unfinished left out" in out
     assert "--turn 2" not in out
     assert "WHERE" not in text(many_view([lost, lost], ["a", "b"]))
+
+
+def test_agents_are_counted():
+    """The first agent is named, the others are counted."""
+    cases = [plain_turn(100, 100, agent=name) for name in ("a", "b", "c", "b")]
+    assert text(many_view(cases, commands(cases))).startswith("a and 2 more agents · 4 turns ")
 
 
 def test_small_phases_are_folded_turn_by_turn():

@@ -55,6 +55,8 @@ def test_the_columns_of_one_turn_add_up(turn, choice):
     """Wall, percent and critical of every grouping add up as printed."""
     [table] = tables(turn_view(examine(turn), choice))
     assert_adds_up(table, ["wall", "%"] if choice.by == "round" else ["wall", "%", "critical"])
+    if choice.by != "round":
+        assert digits(table.total, 0) == digits(table.total, 4)  # the critical path is as long as the wall
 
 
 @quick

@@ -111,6 +111,25 @@ def test_below_the_width_of_the_figures_the_bars_go_first():
     assert "█" not in narrow
 
 
+def test_bars_are_in_proportion():
+    """A turn with one large phase shortens all bars alike; none is longer than its room."""
+    spans = [span("a", "generation", 0, 800), span("b", "plan", 800, 1000)]
+    rows = shown(turn(spans, 1000), bars=True).splitlines()[3:5]
+    assert [row.count("█") for row in rows] == [14, 3]
+    assert "▌" in rows[1]
+
+
+def test_the_longest_call_says_what_hid_a_tool():
+    """Of several calls of a hidden tool the longest one counts."""
+    spans = [
+        span("a", "tool_execution", 0, 100, tool="slow"),
+        span("x", "tool_execution", 0, 50, tool="fast"),
+        span("b", "plan", 100, 400),
+        span("y", "tool_execution", 100, 350, tool="fast"),
+    ]
+    assert "hidden behind plan" in shown(turn(spans, 400))
+
+
 def test_long_tool_names_take_the_room_of_the_bars():
     """A long name shortens the bars before it is cut itself."""
     record = turn([span("a", "tool_execution", 0, 900, tool="mcp__github__search_code")], 1000)

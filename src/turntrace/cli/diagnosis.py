@@ -146,16 +146,23 @@ def variables(env: Mapping[str, str], otel_names: Iterable[str]) -> list[Variabl
         if prefix is None or name.startswith(HANDED_PREFIX):
             continue
         is_known = name in known[prefix]
-        near = [] if is_known else difflib.get_close_matches(name, known[prefix], 1, likeness[prefix])
+        near = None if is_known else _nearest(name, known[prefix], likeness[prefix], len(prefix))
         found.append(
             Variable(
                 name=name,
                 value="(not shown)" if any(word in name for word in _SECRETS) else env[name],
-                is_known=is_known or (prefix == _OTEL_PREFIX and not near),
-                suggestion=near[0] if near else None,
+                is_known=is_known or (prefix == _OTEL_PREFIX and near is None),
+                suggestion=near,
             )
         )
     return found
+
+
+def _nearest(name: str, known: Iterable[str], likeness: float, cut: int) -> str | None:
+    """The known name that is most like ``name``, their first ``cut`` letters being the same."""
+    rests = [other[cut:] for other in known]
+    found = difflib.get_close_matches(name[cut:], rests, 1, likeness)
+    return name[:cut] + found[0] if found else None
 
 
 def _folder(trace: str | None) -> Folder:

@@ -50,9 +50,11 @@ def plan_of(wish: Wish, command: Command, settings: Settings) -> Plan:
     name = wish.agent or name_of(command)
     out = Path(expand(template, run_id=new_run_id(), agent=name)).absolute()
     is_inner = context_from(settings.traceparent, settings.tracestate) is not None
-    prepare(out, truncate=not (is_inner and wish.trace is None and settings.trace is not None))
+    appends = is_inner and wish.trace is None and settings.trace is not None
+    prepare(out, truncate=not appends)
     return Plan(
         trace=str(out),
+        appends=appends,
         traceparent=settings.traceparent if is_inner and settings.traceparent else new_traceparent(),
         tracestate=settings.tracestate if is_inner else None,
         labels=wish.labels,

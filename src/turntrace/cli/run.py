@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated, Final
 
 import typer
@@ -15,6 +16,7 @@ from turntrace.cli.outcome import Outcome, outcome_of
 from turntrace.cli.output import say
 from turntrace.cli.overview import overview, trace_pointer
 from turntrace.cli.preparation import Wish, announcement, labels_of, plan_of
+from turntrace.cli.selection import Selection
 from turntrace.cli.supervision import FAILED_STATUS, Ending, StartError, executable, leave, supervise
 from turntrace.config import Settings, environment
 from turntrace.otel.destination import destination
@@ -98,7 +100,8 @@ def run(
     )
     try:
         executable(command[0])
-        ending, is_whole = _run(command, wish, settings, quiet=quiet)
+        is_mute = quiet or getattr(sys, "stderr", None) is None  # it is None when it was closed: `2>&-`
+        ending, is_whole = _run(command, wish, settings, quiet=is_mute)
     except StartError as error:
         say(f"turntrace: {error}")
         raise typer.Exit(error.status) from error
@@ -114,7 +117,7 @@ def _run(arguments: list[str], wish: Wish, settings: Settings, *, quiet: bool) -
     goal = destination(wish.endpoint, settings)
     plan = plan_of(wish, command, settings)
     _tell(announcement(plan, command, goal), quiet=quiet)
-    since_ns = time.time_ns()
+    since_ns = time.time_ns() if plan.appends else 0  # what was there before is not this run's
     try:
         ending = supervise(arguments, child_environment(environment(), plan))
         outcome = outcome_of(plan, settings, since_ns)
@@ -126,23 +129,45 @@ def _run(arguments: list[str], wish: Wish, settings: Settings, *, quiet: bool) -
 
 def _tell(remarks: Iterable[str], *, quiet: bool) -> None:
     if not quiet:
-        for remark in remarks:
-            say(f"turntrace: {remark}")
+        with _Heard():
+            for remark in remarks:
+                say(f"turntrace: {remark}")
+
+
+class _Heard:
+    """Inside the block a standard error that nobody reads any more is no error.
+
+    From then on turntrace is silent; the descriptor is left alone, it is the agent's as well.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, BrokenPipeError):
+            return False
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+        return True
 
 
 def _show(outcome: Outcome, settings: Settings, *, quiet: bool) -> None:
     """The table on standard error, which is the agent's as well: one empty line before it."""
     _tell(outcome.remarks, quiet=quiet)
-    selection = outcome.selection
-    if quiet or selection is None:
-        return
+    if not quiet and outcome.selection is not None:
+        with _Heard():
+            _print(outcome.selection, settings)
+
+
+def _print(selection: Selection, settings: Settings) -> None:
     note = "" if settings.capture_content else _NO_CONTENT
     blocks = [
         *overview(selection),
         Pointers(rows=(trace_pointer(selection.paths[0], selection.cases, note),)),
     ]
     is_terminal = sys.stderr.isatty()
-    width = os.get_terminal_size(sys.stderr.fileno()).columns if is_terminal else _WIDTH
+    width = (os.get_terminal_size(sys.stderr.fileno()).columns if is_terminal else 0) or _WIDTH
     sys.stderr.write("\n" + text(blocks, width=width, bars=is_terminal))
 
 

@@ -184,7 +184,7 @@ class _Supervisor:
             info = signal.sigwaitinfo(self._signals)
             return info.si_signo, info.si_code <= 0 and info.si_signo not in _signals(_KEPT)
         number = signal.sigwait(self._signals)  # macOS cannot tell; what a terminal sends is not passed on
-        return number, number in _signals(("SIGTERM", "SIGUSR1", "SIGUSR2"))
+        return number, number in _signals(("SIGCONT", "SIGTERM", "SIGUSR1", "SIGUSR2"))
 
     def _look(self) -> Ending | None:
         """How the child ended; None when it lives. Follow it when it stopped."""
@@ -203,11 +203,10 @@ class _Supervisor:
         return Ending(code=0, signal=-code, was_interrupted=-code in self._from_terminal)
 
     def _stop_too(self, number: int) -> None:
-        """Stop as the child did until somebody continues us, then continue the child."""
+        """Stop as the child did until somebody continues us; that signal is passed on like others."""
         os.kill(os.getpid(), number)  # while it is blocked, so that it and the terminal's own become one
         before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._send(signal.SIGCONT)
 
     def _send(self, number: int) -> None:
         with suppress(ProcessLookupError):  # it ended meanwhile; its status is still to be read

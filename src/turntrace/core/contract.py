@@ -3,8 +3,7 @@
 Source: Gitlawb/zero 0.8 for the compatible part, the project's trace contract for the rest.
 """
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 __all__ = [
     "COUNTERS",
@@ -29,8 +28,7 @@ Controllable = Literal["yes", "no", "partly"]
 Severity = Literal["error", "warning", "info"]
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(NamedTuple):
     """A name of the vocabulary: who spends its time, whether the agent's author can change it.
 
     ``planned`` means that nothing in the product stamps it yet; ``phase()`` accepts it all the same.

@@ -32,6 +32,7 @@ def counted(turn: Turn) -> Turn:
         counters.setdefault("retry_count", calls.retries)
     return replace(
         turn,
+        spans=_without_repeats(turn, spans, calls),
         counters=counters,
         usage=tuple(_usage(spans, calls)),
         model=turn.model or next((span.model for span in spans if span.phase == "generation"), None),
@@ -120,6 +121,18 @@ def _usage(spans: list[Span], calls: Calls) -> Iterator[Usage]:
         report = calls.usages.get(row)
         if report is not None:
             yield replace(report, span_id=spans[row].span_id)
+
+
+def _without_repeats(turn: Turn, spans: list[Span], calls: Calls) -> tuple[Span, ...]:
+    """The spans without those that repeat a call; what hung on these hangs on the span that stands for it."""
+    into = {spans[row].span_id: spans[kept].span_id for row, kept in calls.into.items()}
+    if not into:
+        return turn.spans
+    return tuple(
+        replace(span, parent_id=into.get(span.parent_id or "", span.parent_id))
+        for span in turn.spans
+        if span.span_id not in into
+    )
 
 
 def _folds(spans: list[Span], calls: Calls) -> Iterator[Warn]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from turntrace.core.attributes import Scalar
 from turntrace.core.contract import ISSUE_SEVERITY, Severity
+from turntrace.core.outcomes import Outcome, TurnStatus
 
 __all__ = [
     "Event",
@@ -28,10 +29,8 @@ __all__ = [
 ]
 
 SpanStatus = Literal["unset", "ok", "error"]
-Outcome = Literal["ok", "error", "cancelled", "abandoned", "incomplete"]
 ParentSource = Literal["otel", "inferred", "containment"]
 Provenance = Literal["reported", "missing", "estimated"]
-TurnStatus = Literal["ok", "error", "interrupted", "cancelled"]
 TurnSource = Literal["api", "dialect", "local_root", "run", "rule"]
 
 

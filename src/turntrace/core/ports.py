@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from turntrace.core.attributes import Scalar
-from turntrace.core.model import Outcome, TurnStatus
+from turntrace.core.outcomes import Outcome, TurnStatus
 
 __all__ = ["Recorder", "TurnSink"]
 
@@ -83,7 +83,7 @@ class Recorder(Protocol):
         """
         ...
 
-    def end(self, span: Any, opened: Any, end_ns: int, outcome: Outcome) -> int:
+    def end(self, opened: Any, end_ns: int, outcome: Outcome, attributes: Mapping[str, Any]) -> int:
         """Take a span of ours out of its turn, before it is ended; returns its exclusive time in ns."""
         ...
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Protocol
 
 import orjson
 
+from turntrace.core import outcomes
 from turntrace.core.model import Outcome
 
 __all__ = [
@@ -226,22 +227,11 @@ class StreamRecorder:
 def outcome_of(error: BaseException) -> Outcome:
     """How a stream ended whose pull raised ``error``.
 
-    Cancellation is known by the name of the class, so that no event loop has to be loaded for it.
-
     >>> outcome_of(StopIteration()), outcome_of(KeyboardInterrupt()), outcome_of(OSError())
     ('ok', 'cancelled', 'error')
     """
-    if isinstance(error, StopIteration | StopAsyncIteration):
-        return "ok"
-    if isinstance(error, Exception):
-        return "error"
-    if isinstance(error, GeneratorExit):
-        return "abandoned"
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return "cancelled" if names & _CANCELLATIONS else "error"
-
-
-_CANCELLATIONS: Final = frozenset({"CancelledError", "Cancelled", "KeyboardInterrupt", "SystemExit"})
+    is_end = isinstance(error, StopIteration | StopAsyncIteration)
+    return outcomes.outcome_of(None if is_end else type(error))
 
 
 def stream_protocol(kind: type) -> StreamProtocol | None:

@@ -4,13 +4,18 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from turntrace.files import lock as locks
+from turntrace.files.calls import Calls
 from turntrace.files.lock import FileLock
 from turntrace.files.out import FILE_MODE
 
-__all__ = ["Rotation", "append_block", "append_blocks", "write_all"]
+__all__ = ["Rotation", "append_aside", "append_block", "append_blocks", "write_all"]
 
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20
+_CALLS: Final = Calls()
+_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +32,46 @@ def append_block(out: Path, lines: Iterable[bytes], rotation: Rotation) -> Path:
     Raises:
         OSError: when the disk does not take the block; what was written is a torn block.
     """
-    return append_blocks(out, [b"".join(lines)], rotation)
+    block = [b"".join(lines)]
+    return append_blocks(out, block, rotation) or append_aside(out, block)
 
 
-def append_blocks(out: Path, blocks: Sequence[bytes], rotation: Rotation) -> Path:
-    """Append whole blocks under one lock; where they go and what is raised as for append_block."""
-    with FileLock(out.with_name(out.name + ".lock")) as lock:
+def append_blocks(
+    out: Path,
+    blocks: Sequence[bytes],
+    rotation: Rotation,
+    *,
+    timeout_s: float | None = None,
+    calls: Calls = _CALLS,
+) -> Path | None:
+    """Append whole blocks under one lock; None when another process kept it for ``timeout_s`` seconds.
+
+    Raises:
+        OSError: as append_block.
+    """
+    seconds = locks.LOCK_TIMEOUT_S if timeout_s is None else timeout_s
+    with FileLock(out.with_name(out.name + ".lock"), seconds, calls) as lock:
         if not lock.held:
-            path = out.with_name(f"{out.name}.{os.getpid()}")
-            _append(path, b"".join(blocks))
-            return path
-        for block in _by_file(out, blocks, rotation):
-            _append(out, block)
+            return None
+        for block in _by_file(out, blocks, rotation, calls):
+            _append(out, block, calls)
     return out
 
 
-def _by_file(out: Path, blocks: Sequence[bytes], rotation: Rotation) -> Iterator[bytes]:
+def append_aside(out: Path, blocks: Sequence[bytes], calls: Calls = _CALLS) -> Path:
+    """Append whole blocks to ``OUT.<pid>``, which no other process writes to.
+
+    Raises:
+        OSError: as append_block.
+    """
+    path = out.with_name(f"{out.name}.{os.getpid()}")
+    _append(path, b"".join(blocks), calls)
+    return path
+
+
+def _by_file(out: Path, blocks: Sequence[bytes], rotation: Rotation, calls: Calls) -> Iterator[bytes]:
     """The blocks joined as far as they fit into one file; the file is rotated before each further part."""
-    size_bytes = _size_bytes(out)
+    size_bytes = _size_bytes(out, calls)
     joined: list[bytes] = []
     for block in blocks:
         if size_bytes and size_bytes + len(block) > rotation.max_bytes:
@@ -57,36 +84,37 @@ def _by_file(out: Path, blocks: Sequence[bytes], rotation: Rotation) -> Iterator
     yield b"".join(joined)
 
 
-def _append(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+def _append(path: Path, data: bytes, calls: Calls) -> None:
+    fd = calls.open(path, _FLAGS, FILE_MODE)
     try:
-        write_all(fd, _separator(fd) + data)
+        write_all(fd, _separator(fd, calls) + data, calls)
     finally:
-        os.close(fd)
+        calls.close(fd)
 
 
-def _size_bytes(path: Path) -> int:
+def _size_bytes(path: Path, calls: Calls) -> int:
+    fd = calls.open(path, _FLAGS, FILE_MODE)
     try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+        return calls.size_bytes(fd)
+    finally:
+        calls.close(fd)
 
 
-def _separator(fd: int) -> bytes:
+def _separator(fd: int, calls: Calls) -> bytes:
     """A line feed if the file ends inside a line, as a killed writer leaves it."""
-    size_bytes = os.fstat(fd).st_size
-    return b"" if not size_bytes or os.pread(fd, 1, size_bytes - 1) == b"\n" else b"\n"
+    size_bytes = calls.size_bytes(fd)
+    return b"" if not size_bytes or calls.byte_at(fd, size_bytes - 1) == b"\n" else b"\n"
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes, calls: Calls = _CALLS) -> None:
     """Write every byte; a single write(2) may take less than it is given.
 
     Raises:
         OSError: when a write fails; the bytes before it are in the file.
     """
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view[:_CHUNK_BYTES]) :]
+    written = calls.write(fd, data[:_CHUNK_BYTES])
+    while written < len(data):
+        written += calls.write(fd, data[written : written + _CHUNK_BYTES])
 
 
 def _rotate(out: Path, rotation: Rotation) -> None:

@@ -1,21 +1,26 @@
 """System calls for a writer's thread that keep the interpreter lock while they run.
 
 A call that takes a microsecond costs five milliseconds when the lock has to be asked back from a busy
-thread: with hundreds of journals a writer would fall seconds behind. A disk that is slow is noticed
-once, and from then on every call gives the lock away as usual.
+thread: with hundreds of journals a writer would fall seconds behind, and one that holds the lock of a
+shared file would hold up the writers of other processes. A disk that is slow is noticed once, and from
+then on every call gives the lock away as usual.
 """
 
 import ctypes
+import errno
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from turntrace.files.lock import fcntl, lock_for_life
+from turntrace.files.calls import Calls, fcntl
 
 __all__ = ["BriefCalls", "Calls"]
 
 _SLOW_NS: Final = 5_000_000
+_LARGE_BYTES: Final = 256 << 10
+"""A write of more than this takes so long that the five milliseconds are well spent."""
 
 
 def _libc() -> Any:
@@ -23,36 +28,14 @@ def _libc() -> Any:
         libc = ctypes.PyDLL(None, use_errno=True)
         libc.write.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
         libc.write.restype = ctypes.c_ssize_t
-        libc.open.argtypes = (ctypes.c_char_p, ctypes.c_int, ctypes.c_uint)
+        libc.open.argtypes = (ctypes.c_char_p, ctypes.c_int)  # the mode is variadic, which matters on arm64
+        libc.lseek.argtypes = (ctypes.c_int, ctypes.c_longlong, ctypes.c_int)
+        libc.lseek.restype = ctypes.c_longlong
+        libc.pread.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_longlong)
+        libc.pread.restype = ctypes.c_ssize_t
     except (OSError, AttributeError, TypeError):  # no libc to be had: a platform without dlopen(NULL)
         return None
     return libc
-
-
-class Calls:
-    """open(2), write(2) and flock(2) as the standard library makes them."""
-
-    __slots__ = ()
-
-    def open(self, path: Path, flags: int, mode: int) -> int:
-        """As os.open.
-
-        Raises:
-            OSError: when the file cannot be opened.
-        """
-        return os.open(path, flags, mode)
-
-    def write(self, fd: int, data: bytes) -> int:
-        """As os.write.
-
-        Raises:
-            OSError: when nothing could be written.
-        """
-        return os.write(fd, data)
-
-    def lock(self, fd: int) -> None:
-        """As lock_for_life."""
-        lock_for_life(fd)
 
 
 class BriefCalls(Calls):
@@ -68,29 +51,49 @@ class BriefCalls(Calls):
         """See Calls."""
         if not self.is_brief:
             return super().open(path, flags, mode)
-        start_ns = time.monotonic_ns()
-        fd: int = self._libc.open(os.fsencode(path), flags, mode)
-        return self._checked(fd, start_ns, str(path))
+        name, variadic = os.fsencode(path), ctypes.c_uint(mode)
+        return self._made(lambda: self._libc.open(name, flags, variadic), str(path))
 
-    def write(self, fd: int, data: bytes) -> int:
+    def write(self, fd: int, data: bytes | memoryview) -> int:
         """See Calls."""
-        if not self.is_brief:
+        if not self.is_brief or len(data) > _LARGE_BYTES or not isinstance(data, bytes):
             return super().write(fd, data)
-        start_ns = time.monotonic_ns()
-        written: int = self._libc.write(fd, data, len(data))
-        return self._checked(written, start_ns, None)
+        return self._made(lambda: self._libc.write(fd, data, len(data)))
 
-    def lock(self, fd: int) -> None:
+    def close(self, fd: int) -> None:
+        """See Calls."""
+        if self.is_brief:
+            self._made(lambda: self._libc.close(fd))
+        else:
+            super().close(fd)
+
+    def lock(self, fd: int) -> bool:
         """See Calls."""
         if not self.is_brief or fcntl is None:
-            super().lock(fd)
-        else:
-            self._libc.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return super().lock(fd)
+        taken: bool = self._libc.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB) == 0
+        return taken
 
-    def _checked(self, result: int, start_ns: int, path: str | None) -> int:
+    def size_bytes(self, fd: int) -> int:
+        """See Calls."""
+        if not self.is_brief:
+            return super().size_bytes(fd)
+        return self._made(lambda: self._libc.lseek(fd, 0, os.SEEK_END))
+
+    def byte_at(self, fd: int, offset: int) -> bytes:
+        """See Calls."""
+        if not self.is_brief:
+            return super().byte_at(fd, offset)
+        found = ctypes.create_string_buffer(1)
+        return found.raw[: self._made(lambda: self._libc.pread(fd, found, 1, offset))]
+
+    def _made(self, call: Callable[[], int], path: str | None = None) -> int:
+        """The result of ``call``, made again when a signal came in between."""
+        start_ns = time.monotonic_ns()
+        while (result := call()) < 0:
+            number = ctypes.get_errno()
+            if number != errno.EINTR:
+                raise OSError(number, os.strerror(number), path)
         if time.monotonic_ns() - start_ns > _SLOW_NS:
             self.is_brief = False
-        if result < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), path)
         return result

@@ -14,7 +14,7 @@ from typing import Final
 
 import orjson
 
-from turntrace.files.brief_calls import Calls
+from turntrace.files.calls import Calls
 from turntrace.files.journal import JournalFile
 from turntrace.files.out import journal_path
 
@@ -33,7 +33,7 @@ Chunk = tuple[int, int]
 class Intake:
     """The shared journal of one process beside one trace. Used by the writer's thread only."""
 
-    __slots__ = ("_calls", "_chunks", "_file", "_out", "_own", "_size_bytes", "_waiting")
+    __slots__ = ("_calls", "_chunks", "_file", "_out", "_own", "_waiting")
 
     def __init__(self, out: Path, calls: Calls) -> None:
         self._out = out
@@ -41,7 +41,6 @@ class Intake:
         self._chunks: dict[str, list[Chunk]] = {}
         self._own: dict[str, JournalFile] = {}
         self._waiting: list[tuple[str, bytes]] = []
-        self._size_bytes = 0
         self._file = self._new_file()
 
     def _new_file(self) -> JournalFile:
@@ -60,29 +59,32 @@ class Intake:
         """
         waiting, self._waiting = self._waiting, []
         parts: list[bytes] = []
-        offset = self._size_bytes
+        placed: list[tuple[str, Chunk]] = []
+        offset = 0
         for run_id, lines in waiting:
             own = self._own.get(run_id)
             if own is not None:
                 own.write(lines)
                 continue
             head = _switch(run_id, closed=False)
-            self._chunks.setdefault(run_id, []).append((offset + len(head), len(lines)))
+            placed.append((run_id, (offset + len(head), len(lines))))
             offset += len(head) + len(lines)
             parts += (head, lines)
         if parts:
-            self._file.write(b"".join(parts))
-            self._size_bytes = offset
-        if self._size_bytes > _FULL_BYTES:
+            start = self._file.write(b"".join(parts))
+            for run_id, (place, length) in placed:
+                self._chunks.setdefault(run_id, []).append((start + place, length))
+        if self._file.size_bytes > _FULL_BYTES:
             self._graduate()
 
     def read(self, run_id: str) -> list[bytes]:
-        """The lines of a run that were written so far."""
+        """The lines of a run so far, those that wait included."""
         own = self._own.get(run_id)
         if own is not None:
-            return own.read()
-        data = b"".join(self._file.part(offset, length) for offset, length in self._chunks.get(run_id, ()))
-        return data.splitlines(keepends=True)
+            return [*own.read(), *(line for waits_for, line in self._waiting if waits_for == run_id)]
+        written = (self._file.part(offset, length) for offset, length in self._chunks.get(run_id, ()))
+        waiting = (lines for waits_for, lines in self._waiting if waits_for == run_id)
+        return b"".join((*written, *waiting)).splitlines(keepends=True)
 
     def release(self, run_id: str) -> None:
         """Forget a run whose block is written, or that was no turn.
@@ -90,15 +92,14 @@ class Intake:
         Raises:
             OSError: when the disk does not take the line that says so.
         """
+        self._waiting = [waits for waits in self._waiting if waits[0] != run_id]
         own = self._own.pop(run_id, None)
         if own is not None:
             own.delete()
         if self._chunks.pop(run_id, None) is None:
             return
-        if self._chunks or self._size_bytes <= _IDLE_BYTES:
-            line = _switch(run_id, closed=True)
-            self._file.write(line)
-            self._size_bytes += len(line)
+        if self._chunks or self._file.size_bytes <= _IDLE_BYTES:
+            self._file.write(_switch(run_id, closed=True))
         else:
             self._replace()
 
@@ -114,7 +115,7 @@ class Intake:
 
     def _replace(self) -> None:
         self._file.delete()
-        self._file, self._size_bytes = self._new_file(), 0
+        self._file = self._new_file()
 
     def _graduate(self) -> None:
         """Move the live turns of a full file to journals of their own."""

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from turntrace.files.append import write_all
-from turntrace.files.brief_calls import Calls
+from turntrace.files.calls import Calls
 from turntrace.files.out import FILE_MODE
 
 __all__ = ["JournalFile"]
@@ -13,25 +13,37 @@ __all__ = ["JournalFile"]
 class JournalFile:
     """An append-only file that is created at the first line and deleted when its block is written."""
 
-    __slots__ = ("_calls", "_fd", "is_written", "path")
+    __slots__ = ("_calls", "_fd", "_is_torn", "is_written", "path", "size_bytes")
 
     def __init__(self, path: Path, calls: Calls | None = None) -> None:
         self.path = path
         self.is_written = False
         self._calls = calls or Calls()
         self._fd = -1
+        self._is_torn = False
+        self.size_bytes = 0
 
-    def write(self, lines: bytes) -> None:
-        """Append whole lines at once.
+    def write(self, lines: bytes) -> int:
+        """Append whole lines at once and return the offset of the first.
+
+        After a write that failed the next one starts a line of its own.
 
         Raises:
             OSError: when the file cannot be opened or the disk does not take the lines.
         """
         if self._fd < 0:
             self._open()
-        written = self._calls.write(self._fd, lines)
-        if written != len(lines):
-            write_all(self._fd, lines[written:])
+        if self._is_torn:
+            self.size_bytes = self._calls.size_bytes(self._fd) + 1
+            lines = b"\n" + lines
+        start, data = self.size_bytes, lines
+        was_torn, self._is_torn = self._is_torn, True
+        written = self._calls.write(self._fd, data)
+        if written != len(data):
+            write_all(self._fd, data[written:])
+        self._is_torn = False
+        self.size_bytes += len(data) - was_torn
+        return start
 
     def _open(self) -> None:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC

@@ -4,29 +4,26 @@ import os
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
+from turntrace.files.calls import Calls, fcntl
 from turntrace.files.out import FILE_MODE
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # not on Windows: every process writes to a file of its own there
-    fcntl = None
-
-__all__ = ["LOCK_TIMEOUT_S", "FileLock", "claimed", "fcntl", "is_locked", "lock_for_life"]
+__all__ = ["LOCK_TIMEOUT_S", "FileLock", "claimed", "is_locked"]
 
 LOCK_TIMEOUT_S: Final = 1.0
+_CALLS: Final = Calls()
 _POLL_S: Final = 0.005
 
 
 class FileLock:
     """``with FileLock(path) as lock``: exclusive while ``lock.held``; waits at most ``timeout_s``."""
 
-    __slots__ = ("_fd", "_path", "_timeout_s", "held")
+    __slots__ = ("_calls", "_fd", "_path", "_timeout_s", "held")
 
-    def __init__(self, path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> None:
+    def __init__(self, path: Path, timeout_s: float = LOCK_TIMEOUT_S, calls: Calls = _CALLS) -> None:
         self._path = path
+        self._calls = calls
         self._timeout_s = timeout_s
         self._fd = -1
         self.held = False
@@ -35,8 +32,8 @@ class FileLock:
         if fcntl is None:
             return self
         deadline = time.monotonic() + self._timeout_s
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        while not (held := _try_lock(self._fd)) and time.monotonic() < deadline:
+        self._fd = self._calls.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        while not (held := self._calls.lock(self._fd)) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         self.held = held
         return self
@@ -45,27 +42,13 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._fd >= 0:
-            os.close(self._fd)  # closing the only descriptor of this open file frees the lock
+            self._calls.close(self._fd)  # closing the only descriptor of this open file frees the lock
         self._fd = -1
         self.held = False
 
 
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def lock_for_life(fd: int) -> None:
-    """Mark the open file as in use: the kernel frees the mark when the process ends, however it ends."""
-    if fcntl is not None:
-        _try_lock(fd)
-
-
 def is_locked(path: Path) -> bool:
-    """Whether a living process holds ``path`` through lock_for_life; False where locks do not exist."""
+    """Whether a living process has locked ``path``; False where locks do not exist."""
     if fcntl is None:
         return False
     try:
@@ -73,7 +56,7 @@ def is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        return not _try_lock(fd)
+        return not _CALLS.lock(fd)
     finally:
         os.close(fd)
 
@@ -92,7 +75,7 @@ class claimed:  # noqa: N801 - reads as a word: with claimed(path) as is_mine
             self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
-        return fcntl is None or _try_lock(self._fd)
+        return fcntl is None or _CALLS.lock(self._fd)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

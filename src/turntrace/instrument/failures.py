@@ -1,21 +1,6 @@
-"""How an exception that leaves a block is told: its outcome and class, never its message."""
+"""The class of an exception, as telemetry tells it: never its message."""
 
-import asyncio
-
-from turntrace.core.model import Outcome
-
-__all__ = ["error_type", "outcome_of"]
-
-_CANCELLED = (asyncio.CancelledError, KeyboardInterrupt, SystemExit)
-
-
-def outcome_of(kind: type[BaseException] | None) -> Outcome:
-    """The outcome of a block that ended with an exception of class ``kind`` (None: normally)."""
-    if kind is None:
-        return "ok"
-    if issubclass(kind, GeneratorExit):
-        return "abandoned"
-    return "cancelled" if issubclass(kind, _CANCELLED) else "error"
+__all__ = ["error_type"]
 
 
 def error_type(kind: type[BaseException]) -> str:

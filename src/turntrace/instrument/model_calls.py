@@ -1,14 +1,14 @@
 """``generation()``: one logical model call, all its attempts included."""
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.trace import Span, SpanKind
 
 from turntrace.core import attributes as names
+from turntrace.core.outcomes import Outcome, outcome_of
 from turntrace.core.ports import Recorder, TurnSink
-from turntrace.instrument.failures import outcome_of
 from turntrace.instrument.spans import PhaseSpan
 
 if TYPE_CHECKING:
@@ -60,20 +60,18 @@ class GenerationSpan(PhaseSpan):
         Raises:
             TypeError: for any other name, in strict mode only.
         """
-        span = self._span
-        if span is None:
-            return
         for name, value in tokens.items():
             if name not in _TOKENS:
                 if self._recorder.strict:
                     raise TypeError(f"usage() has no {name!r}; it takes {', '.join(_TOKENS)}")
             elif value is not None:
-                span.set_attribute(_TOKENS[name], value)
+                self.set(_TOKENS[name], value)
 
     def finish_reasons(self, *reasons: str) -> None:
         """Say why the model stopped."""
         if self._span is not None:
             self._span.set_attribute(names.FINISH_REASONS, reasons)
+            self._attributes[names.FINISH_REASONS] = reasons
 
     def stream(self, source: Any) -> Any:
         """``source`` with its items timed; sync or async, everything else about it unchanged."""
@@ -90,7 +88,7 @@ class GenerationSpan(PhaseSpan):
         # loaded with the first stream: reading chunks needs a JSON parser, recording does not
         from turntrace.instrument.streams import stream as traced  # noqa: PLC0415 - see above
 
-        span.set_attribute(names.REQUEST_STREAM, value=True)
+        self.set(names.REQUEST_STREAM, value=True)
         listener = GenerationStream(self, span, sink)
         proxy = traced(source, listener)
         self._streams.append(listener)
@@ -107,7 +105,7 @@ class GenerationSpan(PhaseSpan):
             "stream_consume", self._attached, SpanKind.INTERNAL, attributes, start_time=start_ns
         )
         opened = recorder.begin(span, self._attached, self._sink, "stream_consume", attributes)
-        exclusive_ns = recorder.end(span, opened, end_ns, "ok")
+        exclusive_ns = recorder.end(opened, end_ns, "ok", {})
         span.set_attribute(names.EXCLUSIVE_MS, exclusive_ns / _NS_PER_MS)
         span.end(end_ns)
 
@@ -118,10 +116,18 @@ class GenerationSpan(PhaseSpan):
                 running.finish(outcome_of(kind) if kind is not None else "abandoned")
         super()._close(kind)
 
-    def _ending(self, span: Span, sink: TurnSink, end_ns: int) -> None:
+    def _ending(self, span: Span, sink: TurnSink, end_ns: int, outcome: Outcome) -> Outcome:
         del sink, end_ns
+        self._span = span  # once more, for set()
         for stream in self._streams:
-            stream.tell(span)
+            for name, value in stream.measured():
+                self.set(name, value)
+            if outcome == "ok":
+                outcome = stream.outcome
+        if outcome != "ok":
+            span.set_attribute(names.OUTCOME, outcome)
+        self._span = None
+        return outcome
 
     def _round(self, sink: TurnSink) -> int:
         return sink.next_round()
@@ -181,19 +187,21 @@ class GenerationStream:
         self._marks[name] = at_ns + self._anchor_ns - self._started_ns
         self._sink.mark(name, at_ns + self._anchor_ns, self._span_id)
 
-    def tell(self, span: Span) -> None:
-        """Set on ``span`` what the stream measured: seconds for the conventions' name, ms for ours."""
+    @property
+    def outcome(self) -> Outcome:
+        """How the stream ended; a stream that nobody pulled from ended well."""
+        return "ok" if self._summary is None else self._summary.outcome
+
+    def measured(self) -> Iterator[tuple[str, float]]:
+        """The attributes that the stream gives: seconds for the conventions' name, ms for ours."""
         for name, (attribute, unit_ns) in _MOMENTS.items():
             if name in self._marks:
-                span.set_attribute(attribute, self._marks[name] / unit_ns)
+                yield attribute, self._marks[name] / unit_ns
         summary = self._summary
-        if summary is None:
-            return
-        span.set_attribute(names.AWAIT_MS, summary.await_ns / _NS_PER_MS)
-        span.set_attribute(names.CONSUME_MS, summary.consume_ns / _NS_PER_MS)
-        span.set_attribute(names.CHUNKS, summary.chunks)
-        if summary.outcome != "ok":
-            span.set_attribute(names.OUTCOME, summary.outcome)
+        if summary is not None:
+            yield names.AWAIT_MS, summary.await_ns / _NS_PER_MS
+            yield names.CONSUME_MS, summary.consume_ns / _NS_PER_MS
+            yield names.CHUNKS, summary.chunks
 
 
 _MOMENTS: Final = {

@@ -13,9 +13,9 @@ from opentelemetry.context import Context, attach, get_current
 from opentelemetry.trace import Span, SpanKind, StatusCode, set_span_in_context
 
 from turntrace.core.attributes import ERROR_TYPE, EXCLUSIVE_MS, OUTCOME, PHASE, ROUND
-from turntrace.core.model import Outcome
+from turntrace.core.outcomes import Outcome, outcome_of
 from turntrace.core.ports import Recorder, TurnSink
-from turntrace.instrument.failures import error_type, outcome_of
+from turntrace.instrument.failures import error_type
 from turntrace.otel.slot import TURN_KEY
 
 __all__ = ["PhaseSpan"]
@@ -54,7 +54,7 @@ class PhaseSpan:
         self._recorder = recorder
         self.phase = phase
         self._name = name
-        self._attributes = attributes
+        self._attributes = dict(attributes) if attributes else {}
         self._kind = kind
         self._span: Span | None = None
         self._sink: TurnSink | None = None
@@ -90,6 +90,7 @@ class PhaseSpan:
         """Set an attribute of the span; None is skipped. Names off the allow-list stay in the process."""
         if self._span is not None and value is not None:
             self._span.set_attribute(name, value)
+            self._attributes[name] = value
 
     def _open(self) -> None:
         context = get_current()
@@ -99,14 +100,12 @@ class PhaseSpan:
             sink = recorder.sink(context)
             if sink is None and not recorder.is_remote(context):
                 return
-        attributes: dict[str, Any] = {PHASE: self.phase, OUTCOME: "ok"}
-        start_ns = None
-        if sink is not None:
-            attributes[ROUND] = self._round(sink)
-            start_ns = sink.now_ns()
-        if self._attributes:
-            attributes.update(self._attributes)
-        self._enter(context, sink, attributes, start_ns)
+        if sink is None:
+            self._enter(context, None, {PHASE: self.phase, OUTCOME: "ok", **self._attributes}, None)
+            return
+        own = {PHASE: self.phase, OUTCOME: "ok", ROUND: self._round(sink)}
+        attributes = {**own, **self._attributes} if self._attributes else own
+        self._enter(context, sink, attributes, sink.now_ns())
 
     def _enter(
         self, context: Context, sink: TurnSink | None, attributes: Mapping[str, Any], start_ns: int | None
@@ -138,20 +137,23 @@ class PhaseSpan:
         else:
             sink.warn("context_moved", f"{self.phase} ended in another context than it began in", None)
         end_ns = sink.now_ns()
-        outcome: Outcome = "ok" if kind is None else _failed(span, kind)
-        self._ending(span, sink, end_ns)
-        exclusive_ns = self._recorder.end(span, self._opened, end_ns, outcome)
+        outcome: Outcome = "ok" if kind is None else _failed(span, kind, self._attributes)
+        outcome = self._ending(span, sink, end_ns, outcome)
+        exclusive_ns = self._recorder.end(self._opened, end_ns, outcome, self._attributes)
         span.set_attribute(EXCLUSIVE_MS, exclusive_ns / _NS_PER_MS)
         span.end(end_ns)
 
-    def _ending(self, span: Span, sink: TurnSink, end_ns: int) -> None:
-        """For subclasses: the last attributes before the span ends."""
+    def _ending(self, span: Span, sink: TurnSink, end_ns: int, outcome: Outcome) -> Outcome:
+        """For subclasses: the last attributes before the span ends, and how it ended."""
+        del span, sink, end_ns
+        return outcome
 
 
-def _failed(span: Span, kind: type[BaseException]) -> Outcome:
+def _failed(span: Span, kind: type[BaseException], attributes: dict[str, Any]) -> Outcome:
     outcome = outcome_of(kind)
+    attributes[ERROR_TYPE] = error_type(kind)
     span.set_attribute(OUTCOME, outcome)
-    span.set_attribute(ERROR_TYPE, error_type(kind))
+    span.set_attribute(ERROR_TYPE, attributes[ERROR_TYPE])
     if outcome == "error":
         span.set_status(StatusCode.ERROR)
     return outcome

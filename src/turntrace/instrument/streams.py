@@ -12,7 +12,7 @@ from functools import partial, wraps
 from threading import Lock
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
-from turntrace.core.model import Outcome
+from turntrace.core.outcomes import Outcome
 from turntrace.core.streams import (
     NOT_IDLE,
     PAUSE_NS,

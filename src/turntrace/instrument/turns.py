@@ -15,9 +15,8 @@ from turntrace.core.attributes import (
     PHASE,
     RUN_ID,
 )
-from turntrace.core.model import TurnStatus
+from turntrace.core.outcomes import Outcome, TurnStatus, outcome_of
 from turntrace.core.ports import Recorder, TurnSink
-from turntrace.instrument.failures import outcome_of
 from turntrace.instrument.spans import PhaseSpan
 from turntrace.otel.slot import TURN_KEY
 
@@ -81,9 +80,9 @@ class TurnSpan(PhaseSpan):
         self._status = "ok" if outcome == "ok" else "error" if outcome == "error" else "cancelled"
         super()._close(kind)
 
-    def _ending(self, span: Span, sink: TurnSink, end_ns: int) -> None:
-        answer = sink.finish(self._status, end_ns)
-        span.set_attributes({RUN_ID: sink.run_id, **answer})
+    def _ending(self, span: Span, sink: TurnSink, end_ns: int, outcome: Outcome) -> Outcome:
+        span.set_attributes({RUN_ID: sink.run_id, **sink.finish(self._status, end_ns)})
+        return outcome
 
 
 def _checked(labels: Mapping[str, str], recorder: Recorder) -> dict[str, str]:

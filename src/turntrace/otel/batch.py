@@ -14,22 +14,29 @@ __all__ = ["LazyBatchProcessor"]
 
 
 class _LateExporter(SpanExporter):
-    """Builds its exporter at the first export, on the exporting thread: importing one takes 0.3 s.
+    """Builds its exporter on a thread of its own: importing one takes 0.3 s, which no agent should wait.
 
-    ``taken`` counts what left the queue, so that the processor before it knows how full it is.
+    Not at the first export either: that may come when the interpreter ends and some of them can no
+    longer be built. ``taken`` counts what left the queue, so that the processor before it knows how full it is.
     """
 
     def __init__(self, make: Callable[[], SpanExporter], guard: Guard) -> None:
         self._make = make
         self._guard = guard
+        self._building = threading.Lock()
         self._exporter: SpanExporter | None = None
         self.taken = 0
 
+    def built(self) -> SpanExporter:
+        """The exporter; whoever asks first builds it, others wait."""
+        with self._building:
+            if self._exporter is None:
+                self._exporter = self._make()
+            return self._exporter
+
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.taken += len(spans)
-        if self._exporter is None:
-            self._exporter = self._make()
-        result = self._exporter.export(spans)
+        result = self.built().export(spans)
         if result is not SpanExportResult.SUCCESS:
             self._guard.drop("export_failed", len(spans))
         return result
@@ -87,6 +94,7 @@ class LazyBatchProcessor(SpanProcessor):
             if self._batch is None or self._late is None:
                 self._late = _LateExporter(self._make_exporter, self._guard)
                 self._batch = BatchSpanProcessor(self._late)
+                threading.Thread(target=self._late.built, name="turntrace-exporter", daemon=True).start()
                 self._on_begin()
             return self._batch, self._late
 

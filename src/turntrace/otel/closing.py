@@ -8,8 +8,10 @@ from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import Turn
 from turntrace.core.results import Attribution
 from turntrace.otel.blocks import Blocks
-from turntrace.otel.live_turn import LiveTurn, NestedTurn, OpenSpan
+from turntrace.otel.live_turn import LiveTurn, NestedTurn, OpenSpan, TurnLog
+from turntrace.otel.logs import open_log
 from turntrace.otel.recording import Recording
+from turntrace.otel.run_ids import new_run_id
 
 __all__ = ["Closer"]
 
@@ -21,16 +23,15 @@ class Closer:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._blocks = Blocks(recording.guard, recording.options.rotation)
+        self._blocks = Blocks(recording.guard, recording.options.rotation, recording.calls)
         self._lingering: dict[LiveTurn, int] = {}
 
     # -- told by spans ----------------------------------------------------------------------------------
 
     def left(self, opened: OpenSpan) -> None:
-        """A span ended: close its turn when that was the last of it, else let the turn linger."""
+        """A span of a turn whose root has ended, ended: close the turn when it was the last, else let it linger."""
         turn = opened.turn
-        is_over = turn.end_ns is not None or not turn.root_id
-        if turn.closed or not is_over:
+        if turn.closed:
             return
         if not turn.open_spans:
             self._recording.writer.submit_later(self.close, turn)
@@ -39,17 +40,19 @@ class Closer:
             self._recording.writer.wake()
 
     def tick(self) -> bool:
-        """Close turns whose time is up; True while some still linger."""
+        """Close turns whose time is up; True while some still linger or wait for their file."""
         for turn, deadline_ns in tuple(self._lingering.items()):
             if turn.closed or turn.now_ns() >= deadline_ns:
                 self._lingering.pop(turn, None)
                 self.close(turn)
-        return bool(self._lingering)
+        if self._blocks.is_waiting:
+            self._blocks.flush()
+        return bool(self._lingering) or self._blocks.is_waiting
 
     def renew(self) -> None:
         """In a forked child: the parent's turns are closed by the parent; their descriptors are not ours."""
         self._lingering = {}
-        self._blocks = Blocks(self._recording.guard, self._recording.options.rotation)
+        self._blocks = Blocks(self._recording.guard, self._recording.options.rotation, self._recording.calls)
         for turn in self._recording.table.inherited:
             turn.log.forget()
 
@@ -57,12 +60,20 @@ class Closer:
 
     def close_all(self) -> None:
         """Close every live turn: the process or the recording ends."""
-        self._recording.writer.drain()
-        for turn in tuple(self._recording.table.live):
-            self.close(turn)
-        self._recording.writer.drain()
-        if self._recording.intake is not None:
-            self._recording.intake.end()
+        writer = self._recording.writer
+        with writer.paused():
+            writer.drain()
+            for turn in tuple(self._recording.table.live):
+                self.close(turn)
+            self.finish()
+            if self._recording.intake is not None:
+                self._recording.intake.end()
+
+    def finish(self) -> None:
+        """Write every line and every block that waits."""
+        with self._recording.writer.paused():
+            self._recording.writer.drain()
+            self._blocks.finish()
 
     def close(self, turn: LiveTurn) -> None:
         """Write the turn's block and delete its journal; a local root that was no turn is forgotten."""
@@ -70,6 +81,7 @@ class Closer:
             if turn.closed:
                 return
             turn.closed = True
+        self._recording.writer.run_jobs()  # lines of this turn that came after those run last
         self._lingering.pop(turn, None)
         self._recording.table.remove(turn)
         self._end_open_spans(turn)
@@ -79,9 +91,28 @@ class Closer:
             turn.log.flush()
             turn.log.close()
         elif turn.log.out is not None:
-            turn.result = record, attribution = self._result(turn)
-            self._blocks.add(turn.log, b"".join(encode_block(record, attribution)))
-            self._recording.writer.gathered.add(self._blocks)
+            turn.result = self._publish(turn.log)
+
+    def roll_over(self, turn: LiveTurn) -> None:
+        """Close a turn that grew beyond its bounds as interrupted, and go on under a new run id."""
+        with turn.lock:
+            if turn.closed:
+                return
+            before = turn.log
+            turn.run_id, turn.since_ns = new_run_id(), turn.now_ns()
+            turn.log = open_log(turn, self._recording)
+        turn.log.opened()
+        for opened in sorted(turn.open_spans.values(), key=lambda span: span.start_ns):
+            turn.log.started(opened)
+        if before.out is not None:
+            self._publish(before)
+
+    def _publish(self, log: TurnLog) -> tuple[Turn, Attribution]:
+        """Make the block of a log and queue it for the file."""
+        record, attribution = self._result(log)
+        self._blocks.add(log, b"".join(encode_block(record, attribution)))
+        self._recording.writer.gathered.add(self._blocks)
+        return record, attribution
 
     def _end_open_spans(self, turn: LiveTurn) -> None:
         """What is still open ends now, incomplete; a root that never ended leaves the turn interrupted."""
@@ -89,15 +120,15 @@ class Closer:
         for opened in sorted(turn.open_spans.values(), key=lambda span: -span.start_ns):
             if opened.span_id != turn.root_id:
                 opened.ended(now_ns, "unset", "incomplete", {})
-                turn.log.ended(opened)
+                turn.log.cut(opened)
 
     def _is_fragment(self, turn: LiveTurn) -> bool:
         """Whether the root of a remote local root's turn is known to live elsewhere."""
         table = self._recording.table
         return turn.trace_id in table.inherited_traces or turn.log.has_turn_elsewhere()
 
-    def _result(self, turn: LiveTurn) -> tuple[Turn, Attribution]:
-        record = turn.log.record()
+    def _result(self, log: TurnLog) -> tuple[Turn, Attribution]:
+        record = log.record()
         return record, attribute(
             record.spans,
             started_ns=record.started_ns,
@@ -112,4 +143,4 @@ class Closer:
         turn = sink.outer if isinstance(sink, NestedTurn) else sink
         self._recording.writer.drain()
         with self._recording.writer.paused():
-            return turn.result or self._result(turn)
+            return turn.result or self._result(turn.log)

@@ -140,7 +140,7 @@ class TurntraceOtlpExporter(EnrichingExporter):
 
     def __init__(self) -> None:
         settings = Settings.from_env()
-        exporter = span_exporter(settings, None)
+        exporter = span_exporter(settings, None)()
         if not settings.capture_content:
             exporter = ContentFreeExporter(exporter, settings.keep_attributes, Guard())
         super().__init__(exporter)

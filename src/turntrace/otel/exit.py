@@ -8,6 +8,7 @@ import atexit
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 
@@ -17,12 +18,14 @@ __all__ = ["at_exit", "end", "flush_on_sigterm"]
 
 
 def end(processor: TurnSpanProcessor, shut_down: Callable[[], None], timeout_s: float) -> None:
-    """Close every turn, then give ``shut_down`` (the exporters) at most ``timeout_s`` seconds.
+    """Close every turn and meanwhile give ``shut_down`` (the exporters) at most ``timeout_s`` seconds.
 
-    The exporters run on the writer's daemon thread; when time is up they are left to die with the
-    process, and what they held is in the file.
+    The exporters run on the writer's daemon thread, beside this one, which writes the file; when time is
+    up they are left to die with the process, and what they held is in the file.
     """
-    processor.closer.close_all()
+    deadline_s = time.monotonic() + timeout_s
+    writer = processor.recording.writer
+    writer.run_jobs()  # the last metrics
     done = threading.Event()
 
     def work() -> None:
@@ -31,9 +34,11 @@ def end(processor: TurnSpanProcessor, shut_down: Callable[[], None], timeout_s: 
         finally:
             done.set()
 
-    if processor.recording.writer.run_aside(work):
-        done.wait(timeout_s)
-    processor.recording.writer.stop(0.0)
+    is_aside = writer.run_aside(work)
+    processor.closer.close_all()
+    if is_aside:
+        done.wait(max(0.0, deadline_s - time.monotonic()))
+    writer.stop(0.0)
 
 
 def at_exit(callback: Callable[[], None]) -> Callable[[], None]:

@@ -4,6 +4,8 @@ Port 4317 means grpc, anything else http/protobuf. The SDK alone takes grpc at a
 seven seconds and every span.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
@@ -39,20 +41,27 @@ def protocol_of(endpoint: str | None, asked: str | None) -> Protocol:
     return "grpc" if port == _GRPC_PORT else "http/protobuf"
 
 
-def span_exporter(settings: Settings, endpoint: str | None) -> SpanExporter:
-    """An exporter to ``endpoint``, or to what the OTEL_* variables say when it is None."""
+def span_exporter(settings: Settings, endpoint: str | None) -> Callable[[], SpanExporter]:
+    """What makes an exporter to ``endpoint``, or to what the OTEL_* variables say when it is None.
+
+    Its modules are loaded here: some of them cannot be while the interpreter ends, and a process may be
+    as short as that. The exporter itself, which may open connections and threads, is made later.
+
+    Raises:
+        ConfigurationError: for a protocol that no official exporter speaks.
+    """
     protocol = protocol_of(endpoint or settings.endpoint, settings.protocol)
     if protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 
-        return OTLPSpanExporter(**_grpc(endpoint))
+        return partial(OTLPSpanExporter, **_grpc(endpoint))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 
-    return HttpExporter(endpoint=_signal(endpoint, "traces"))
+    return partial(HttpExporter, endpoint=_signal(endpoint, "traces"))
 
 
 def metric_exporter(settings: Settings, endpoint: str | None) -> MetricExporter:
-    """As span_exporter, for metrics."""
+    """An exporter of metrics, to the same place as span_exporter's."""
     protocol = protocol_of(endpoint or settings.endpoint, settings.protocol)
     if protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter

@@ -16,7 +16,6 @@ from turntrace.files.fragments import turn_lives_elsewhere
 from turntrace.files.intake import IntakeJournal
 from turntrace.files.journal import JournalFile
 from turntrace.files.journal_record import journal_record
-from turntrace.files.process import started_ticks
 from turntrace.otel.live_turn import LiveTurn, OpenSpan
 from turntrace.otel.recording import Recording
 from turntrace.otel.turn_record import turn_record
@@ -40,7 +39,7 @@ class FileLog:
         self._journal = journal
         self._path = out
         self._gathered: list[bytes] = []
-        self._is_sync = recording.options.journal == "sync"
+        self._is_sync = recording.options.journal == "sync" and not recording.slow_disk
 
     # -- told by the spans' threads -------------------------------------------------------------------
 
@@ -50,11 +49,21 @@ class FileLog:
 
     def started(self, opened: OpenSpan) -> None:
         """See TurnLog."""
-        self._tell(self._start_line, opened)
+        if self._is_sync:
+            self._write(self._start_line(opened))
+        else:
+            self._recording.writer.submit(self._gather, self._start_line, (opened,))
 
     def ended(self, opened: OpenSpan) -> None:
         """See TurnLog."""
-        self._tell(self._end_line, opened)
+        if self._is_sync:
+            self._write(self._end_line(opened))
+        else:
+            self._recording.writer.submit(self._gather, self._end_line, (opened,))
+
+    def cut(self, opened: OpenSpan) -> None:
+        """See TurnLog."""
+        self._gathered.append(self._end_line(opened))
 
     def counter(self, name: str, total: int) -> None:
         """See TurnLog."""
@@ -75,7 +84,7 @@ class FileLog:
     def _tell(self, encode: Callable[..., bytes], *facts: Any) -> None:
         if self._turn.closed:
             self._recording.guard.drop("late")
-        elif self._is_sync and not self._recording.slow_disk:
+        elif self._is_sync:
             self._write(encode(*facts))
         else:
             self._recording.writer.submit(self._gather, encode, facts)
@@ -91,22 +100,23 @@ class FileLog:
             self._write(b"".join(gathered))
 
     def _write(self, data: bytes) -> None:
-        start_ns = time.perf_counter_ns()
+        start_ns = time.monotonic_ns()
         try:
             self._journal.write(data)
         except OSError as error:
             self._recording.guard.lost(str(self._journal.path), error, data.count(b"\n"))
-        if time.perf_counter_ns() - start_ns > _SLOW_NS and self._is_sync:
+        if time.monotonic_ns() - start_ns > _SLOW_NS and self._is_sync:
             self._recording.disk_was_slow()
+            self._is_sync = not self._recording.slow_disk
 
     # -- lines ----------------------------------------------------------------------------------------
 
     def _header(self) -> bytes:
-        turn, pid = self._turn, self._recording.pid
+        turn, recording = self._turn, self._recording
         return lines.header_line(
             turn_record(turn, (), (), (), ()),
-            pid=pid,
-            pid_started=started_ticks(pid),
+            pid=recording.pid,
+            pid_started=recording.pid_started,
             fragment=turn.who.is_remote,
         )
 

@@ -21,15 +21,19 @@ class Handle:
         trace: Path | None = None,
         decision: str = "",
         on_shutdown: Callable[[], None] = lambda: None,
+        on_flush: Callable[[int], bool] = lambda _: True,
     ) -> None:
         self.processor = processor
         self.trace = trace
         self.decision = decision
         self._on_shutdown = on_shutdown
+        self._on_flush = on_flush
 
     def flush(self, timeout_s: float = 30.0) -> bool:
-        """Write every journal line and export every ended span; False when it took longer."""
-        return self.processor is None or self.processor.force_flush(int(timeout_s * 1000))
+        """Write every journal line, export every ended span and metric; False when it took longer."""
+        timeout_ms = int(timeout_s * 1000)
+        flushed = self.processor is None or self.processor.force_flush(timeout_ms)
+        return self._on_flush(timeout_ms) and flushed
 
     def shutdown(self) -> None:
         """Close live turns as interrupted, write the file, give exporters their bounded time; once."""

@@ -59,7 +59,7 @@ _FOLDER: Final = Path(__file__).with_name("autostart")
 class Plan:
     """How a command is started.
 
-    ``trace`` is an absolute path. ``notes`` is a file in which each Python that was started says what
+    ``trace`` is an absolute path; with ``appends`` the file is that of an agent around the run. ``notes`` is a file in which each Python that was started says what
     became of it. ``parent_pid`` is the process whose direct child is the agent; None where the agent may
     be started by another command in between, in which a Python that is not the agent hands the
     environment on. ``children``: the environment is kept whole for what the agent starts.
@@ -67,6 +67,7 @@ class Plan:
 
     trace: str
     traceparent: str
+    appends: bool = False
     tracestate: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     instrument: bool = True
@@ -88,21 +89,28 @@ class Note:
 
 
 def child_environment(env: Mapping[str, str], plan: Plan) -> dict[str, str]:
-    """``env`` with what ``plan`` adds; nothing else changes.
+    """``env`` with what ``plan`` adds, and without what another ``run`` around this one added.
 
     >>> plan = Plan(trace="/t/out.ndjson", traceparent="00-0a-0b-01", instrument=False)
     >>> child_environment({"LANG": "C"}, plan)
     {'LANG': 'C', 'TURNTRACE_TRACE': '/t/out.ndjson', 'TRACEPARENT': '00-0a-0b-01'}
     """
-    child = {**env, "TURNTRACE_TRACE": plan.trace, "TRACEPARENT": plan.traceparent}
+    child = {name: text for name, text in env.items() if not name.startswith(HANDED_PREFIX)}
+    child |= {"TURNTRACE_TRACE": plan.trace, "TRACEPARENT": plan.traceparent}
     if plan.tracestate is None:
         child.pop("TRACESTATE", None)  # it belongs to a parent that is not this one
     if plan.labels:
         texts = [env.get("TURNTRACE_LABELS", ""), *(f"{key}={value}" for key, value in plan.labels.items())]
         child["TURNTRACE_LABELS"] = ",".join(text for text in texts if text)
+    given = env.get("PYTHONPATH", "")
+    entries = [entry for entry in given.split(os.pathsep) if entry != str(_FOLDER)] if given else []
     if plan.instrument:
-        child["PYTHONPATH"] = os.pathsep.join(part for part in (str(_FOLDER), env.get("PYTHONPATH")) if part)
-        child.update(_handed(plan))
+        child |= _handed(plan)
+        entries.insert(0, str(_FOLDER))
+    if entries:
+        child["PYTHONPATH"] = os.pathsep.join(entries)
+    elif given:
+        del child["PYTHONPATH"]
     return child
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from opentelemetry.trace import SpanContext
+
 from turntrace.core.attributes import Scalar
 from turntrace.core.dialects import Verdict
 from turntrace.core.live import LiveAttribution, LiveSpan
@@ -39,6 +41,10 @@ class TurnLog(Protocol):
 
     def ended(self, opened: "OpenSpan") -> None:
         """A span ended."""
+        ...
+
+    def cut(self, opened: "OpenSpan") -> None:
+        """A span never ended; told while the turn is being closed."""
         ...
 
     def counter(self, name: str, total: int) -> None:
@@ -91,7 +97,7 @@ class OpenSpan:
     """
 
     __slots__ = (
-        "agent", "attributes", "end_ns", "inferred", "live", "model", "model_call", "name", "outcome", "parent_id", "phase", "round", "run_id",
+        "agent", "attributes", "context", "end_ns", "inferred", "live", "model", "model_call", "name", "outcome", "parent_id", "phase", "round", "run_id",
         "sink", "span_id", "start_ns", "status", "tool", "tool_call", "turn", "usage", "verdict",
     )  # fmt: skip
 
@@ -122,6 +128,7 @@ class OpenSpan:
         self.tool_call: OpenSpan | None = None
         self.usage: Usage | None = None
         self.verdict: Verdict
+        self.context: SpanContext
         self.end_ns: int
         self.status: SpanStatus
         self.outcome: Outcome
@@ -140,7 +147,7 @@ class LiveTurn:
 
     __slots__ = (
         "anchor_ns", "candidate", "clock", "closed", "counts", "end_ns", "has_phase", "live", "lock", "log",
-        "metrics", "model", "monotonic_ns", "open_spans", "provider", "result", "root_id", "run_id", "span_count",
+        "metrics", "model", "monotonic_ns", "open_spans", "provider", "result", "root_id", "run_id", "since_ns", "span_count",
         "start_ns", "status", "trace_id", "who",
     )  # fmt: skip
 
@@ -157,7 +164,7 @@ class LiveTurn:
         self.metrics: TurnMetrics | None = None
         self.model: str | None = None
         self.provider: str | None = None
-        self.start_ns = start_ns
+        self.start_ns = self.since_ns = start_ns
         self.end_ns: int | None = None
         self.status: TurnStatus = "ok"
         self.open_spans: dict[int, OpenSpan] = {}

@@ -33,6 +33,10 @@ class MemoryLog:
             with self._turn.lock:
                 self._table.add(opened)
 
+    def cut(self, opened: OpenSpan) -> None:
+        """See TurnLog."""
+        self.ended(opened)
+
     def counter(self, name: str, total: int) -> None:
         """See TurnLog."""
 

@@ -59,7 +59,9 @@ class BoundedNames:
 class TurnMetrics:
     """Records what turns and spans measured on one Meter."""
 
-    def __init__(self, meter: Meter, guard: Guard) -> None:
+    def __init__(self, meter: Meter, guard: Guard, label_names: frozenset[str] = frozenset()) -> None:
+        """Make the instruments; of a turn's labels those in ``label_names`` become attributes."""
+
         def histogram(name: str, what: str, bounds: tuple[float, ...]) -> Histogram:
             return meter.create_histogram(
                 name, unit="s", description=what, explicit_bucket_boundaries_advisory=list(bounds)
@@ -84,6 +86,8 @@ class TurnMetrics:
         self._tools = BoundedNames(guard)
         self._guard = guard
         self._told: dict[str, int] = {}
+        self._label_names = label_names
+        self._values = {name: BoundedNames(guard) for name in label_names}
 
     def turn_ended(
         self,
@@ -91,15 +95,19 @@ class TurnMetrics:
         status: str,
         wall_ns_by_phase: Mapping[str, int],
         context: SpanContext,
+        turn_labels: Mapping[str, str],
     ) -> None:
         """One point for the turn and one for each phase of it, ``unattributed`` included (ns)."""
         exemplar, name = _exemplar(context), self._agents(agent)
         duration_ns = sum(wall_ns_by_phase.values())
-        labels = {"agent": name, "status": status}
+        chosen = {key: self._values[key](turn_labels[key]) for key in self._label_names & turn_labels.keys()}
+        labels = {**chosen, "agent": name, "status": status}
         self._duration.record(duration_ns / _NS_PER_S, labels, context=exemplar)
         self._turns.add(1, labels, context=exemplar)
         for phase, wall_ns in wall_ns_by_phase.items():
-            self._wall.record(wall_ns / _NS_PER_S, {"agent": name, "phase": phase}, context=exemplar)
+            self._wall.record(
+                wall_ns / _NS_PER_S, {**chosen, "agent": name, "phase": phase}, context=exemplar
+            )
         self.tell_dropped()
 
     def span_ended(

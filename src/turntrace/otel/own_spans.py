@@ -42,7 +42,9 @@ class OwnSpans:
         parent_id = None if parent is None else parent.span_id
         above = None if parent_id is None else self._table.open_spans.get(parent_id)
         start_ns = span.start_time or sink.now_ns()
-        opened = OpenSpan(sink, span.get_span_context().span_id, parent_id, span.name, phase, start_ns)
+        span_context = span.get_span_context()
+        opened = OpenSpan(sink, span_context.span_id, parent_id, span.name, phase, start_ns)
+        opened.context = span_context
         opened.round = attributes[ROUND]
         if above is not None:
             opened.model_call, opened.tool_call = above.model_call, above.tool_call
@@ -58,11 +60,12 @@ class OwnSpans:
         self._starter.admit(opened, above)
         return opened
 
-    def end(self, span: Span, opened: OpenSpan, end_ns: int, outcome: Outcome) -> int:
+    def end(self, opened: OpenSpan, end_ns: int, outcome: Outcome, attributes: Mapping[str, Any]) -> int:
         """Take the span out of its turn, before it is ended; returns its exclusive time in ns."""
-        if opened.turn.closed:  # written already, or a parent's in a forked child, whose locks may be held
-            return opened.turn.live.exclusive_ns(opened.live, end_ns)
-        opened.ended(end_ns, "error" if outcome == "error" else "unset", outcome, span.attributes or {})
+        turn = opened.turn
+        if turn.closed:  # written already, or a parent's in a forked child, whose locks may be held
+            return turn.live.exclusive_ns(opened.live, end_ns)
+        opened.ended(end_ns, "error" if outcome == "error" else "unset", outcome, attributes)
         exclusive_ns = self._ender.leave(opened)
-        self._ender.told(opened, exclusive_ns, span.get_span_context())
+        self._ender.told(opened, exclusive_ns)
         return exclusive_ns

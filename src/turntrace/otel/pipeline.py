@@ -1,10 +1,12 @@
 """The provider that turntrace builds when the application has none, and what it exports to."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Literal
 
+from opentelemetry.metrics import Meter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
@@ -35,6 +37,7 @@ class Pipeline:
 
     provider: TracerProvider
     shutdown: Callable[[], None]
+    flush: Callable[[int], bool]
     decision: str
 
 
@@ -73,14 +76,15 @@ def build(
         sampler=RecordingSampler(_get_from_env_or_default()), resource=resource, shutdown_on_exit=False
     )
     provider.add_span_processor(processor)
-    meters = _meters(endpoint, settings, resource) if is_service else None
+    meters = _Meters(endpoint, settings, resource) if is_service else None
     if meters is not None:
-        processor.recording.metrics = TurnMetrics(meters.get_meter("turntrace", VERSION), guard)
+        processor.recording.metrics = TurnMetrics(meters.meter(), guard, settings.metric_labels)
     if makers:
         quieten()
     return Pipeline(
         provider=provider,
         shutdown=lambda: _shut_down(batches, meters),
+        flush=lambda timeout_ms: meters is None or meters.force_flush(timeout_ms),
         decision=_decision(makers, where, settings),
     )
 
@@ -89,15 +93,14 @@ def _exporter_makers(endpoint: str | None, settings: Settings) -> Mapping[str, C
     """How to make each span exporter; without an endpoint and without a name there is none."""
     names = settings.traces_exporter
     if endpoint is not None or (names is None and settings.endpoint is not None):
-        protocol_of(endpoint or settings.endpoint, settings.protocol)
-        return {"otlp": lambda: span_exporter(settings, endpoint)}
+        return {"otlp": span_exporter(settings, endpoint)}
     asked = sorted((names or frozenset()) - {"none"} - _OWN_NAMES)
     return {name: _maker(name, settings) for name in asked}
 
 
 def _maker(name: str, settings: Settings) -> Callable[[], SpanExporter]:
     if name in _OTLP_NAMES:
-        return lambda: span_exporter(settings, None)
+        return span_exporter(settings, None)
     found = [entry for entry in entry_points(group="opentelemetry_traces_exporter") if entry.name == name]
     if not found:
         raise ConfigurationError(
@@ -123,12 +126,33 @@ def _resource(settings: Settings, *, is_service: bool) -> Resource:
     return Resource.create({**own})
 
 
-def _meters(endpoint: str | None, settings: Settings, resource: Resource) -> MeterProvider:
-    reader = PeriodicExportingMetricReader(metric_exporter(settings, endpoint))
-    return MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+class _Meters:
+    """Metrics over OTLP. A process that ends before its first interval sends none.
+
+    A counter that appears at 1 and dies moves no dashboard.
+    """
+
+    def __init__(self, endpoint: str | None, settings: Settings, resource: Resource) -> None:
+        reader = PeriodicExportingMetricReader(metric_exporter(settings, endpoint))
+        self._provider = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+        self._due_s = time.monotonic() + settings.metric_interval_s
+
+    def meter(self) -> Meter:
+        """The meter of our instruments."""
+        return self._provider.get_meter("turntrace", VERSION)
+
+    def force_flush(self, timeout_ms: int) -> bool:
+        """Send what was measured so far."""
+        self._due_s = 0.0
+        return self._provider.force_flush(timeout_ms)
+
+    def shutdown(self) -> None:
+        """Send the last figures of a process that lived long enough."""
+        if time.monotonic() >= self._due_s:
+            self._provider.shutdown()
 
 
-def _shut_down(batches: list[LazyBatchProcessor], meters: MeterProvider | None) -> None:
+def _shut_down(batches: list[LazyBatchProcessor], meters: _Meters | None) -> None:
     for batch in batches:
         batch.shutdown()
     if meters is not None:

@@ -62,7 +62,8 @@ class TurnSpanProcessor(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Close the span's record and pass the enriched span on; never raises."""
         try:
-            self._decide_who_exports()
+            if self._adopted_by is not None:
+                self._decide_who_exports()
             span = self._end.ended(span)
             for batch in self._batches:
                 batch.on_end(span)
@@ -75,7 +76,7 @@ class TurnSpanProcessor(SpanProcessor):
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Write every journal line that waits, close what is ready and flush the exporters."""
-        self.recording.writer.drain()
+        self.closer.finish()
         flushed = [
             batch.force_flush(timeout_millis) for batch in self._batches
         ]  # each one, whatever the first says
@@ -96,10 +97,9 @@ class TurnSpanProcessor(SpanProcessor):
         self._adopted_by = provider
 
     def _decide_who_exports(self) -> None:
-        if self._adopted_by is not None:
-            provider, self._adopted_by = self._adopted_by, None
-            if exports_over_otlp(provider):
-                self.follow_with(())
+        provider, self._adopted_by = self._adopted_by, None
+        if provider is not None and exports_over_otlp(provider):
+            self.follow_with(())
 
     def _new_writer(self) -> Writer:
         return Writer(self.recording.guard, self.closer.tick, self.recording.flush_intake)

@@ -8,8 +8,10 @@ from typing import Final
 from opentelemetry.context import Context
 from opentelemetry.trace import get_current_span
 
-from turntrace.files.brief_calls import BriefCalls, Calls
+from turntrace.files.brief_calls import BriefCalls
+from turntrace.files.calls import Calls
 from turntrace.files.intake import Intake
+from turntrace.files.process import started_ticks
 from turntrace.otel.blocks import STDERR
 from turntrace.otel.clock import Clock
 from turntrace.otel.guard import Guard
@@ -38,6 +40,7 @@ class Recording:
         "metrics",
         "options",
         "pid",
+        "pid_started",
         "slow_disk",
         "table",
         "writer",
@@ -54,6 +57,7 @@ class Recording:
         self._slow_writes = 0
         self.guard = Guard()
         self.pid = os.getpid()
+        self.pid_started = started_ticks(self.pid)
         self.table = TurnTable()
         self.writer: Writer
         self.exclusive_of: dict[int, int] | None = None
@@ -101,6 +105,7 @@ class Recording:
         """In a forked child: the parent's turns stay the parent's."""
         self.table.after_fork()
         self.pid = os.getpid()
+        self.pid_started = started_ticks(self.pid)
         if self.intake is not None:
             self.intake.forget()
             self.intake = self._new_intake()

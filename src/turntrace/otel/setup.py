@@ -122,7 +122,7 @@ def _set_up(request: Request, settings: Settings) -> Handle:
     _delegate(pipeline, processor, settings)
     if request.threads:
         _instrument_threads()
-    handle = _handle(processor, settings, path, pipeline.decision, pipeline.shutdown)
+    handle = _handle(processor, settings, path, pipeline.decision, pipeline.shutdown, pipeline.flush)
     if request.sigterm:
         flush_on_sigterm(handle.shutdown)
     return handle
@@ -188,6 +188,7 @@ def _handle(
     path: Path | None,
     decision: str,
     shut_exporters: Callable[[], None],
+    flush: Callable[[int], bool] = lambda _: True,
 ) -> Handle:
     slot.fill(processor)
 
@@ -201,6 +202,6 @@ def _handle(
             if _state.handle is not None and _state.handle.processor is processor:
                 _state.handle = _state.request = None
 
-    handle = Handle(processor, trace=path, decision=decision, on_shutdown=shut_down)
+    handle = Handle(processor, trace=path, decision=decision, on_shutdown=shut_down, on_flush=flush)
     undo = at_exit(handle.shutdown)
     return handle

@@ -65,7 +65,7 @@ class SpanEnder:
         )
         exclusive_ns = self.leave(opened)
         answer = self._rooted(opened) if opened.span_id == opened.turn.root_id else {}
-        self.told(opened, exclusive_ns, context)
+        self.told(opened, exclusive_ns)
         return _enriched(span, opened, exclusive_ns, answer) if recording.enriches else span
 
     def leave(self, opened: OpenSpan) -> int:
@@ -83,16 +83,18 @@ class SpanEnder:
                 turn.counts.tool_closed()
         return exclusive_ns
 
-    def told(self, opened: OpenSpan, exclusive_ns: int, context: SpanContext) -> None:
+    def told(self, opened: OpenSpan, exclusive_ns: int) -> None:
         """Tell the log, the metrics and the closer."""
         if opened.phase == MODEL_PHASE:
             self._called(opened)
-        opened.turn.log.ended(opened)
+        turn = opened.turn
+        turn.log.ended(opened)
         if self._recording.metrics is not None:
-            self._measure(opened, exclusive_ns, context)
+            self._measure(opened, exclusive_ns)
         if self._recording.exclusive_of is not None:
             self._keep(opened.span_id, exclusive_ns)
-        self._closer.left(opened)
+        if turn.end_ns is not None or not turn.root_id:
+            self._closer.left(opened)
 
     def _called(self, opened: OpenSpan) -> None:
         """Usage and first moments of a model call; the outermost span of nested ones is the call."""
@@ -113,7 +115,8 @@ class SpanEnder:
         answer = turn.finish("error" if opened.status == "error" else "ok", opened.end_ns)
         return answer if not turn.candidate or turn.has_phase else {}
 
-    def _measure(self, opened: OpenSpan, exclusive_ns: int, context: SpanContext) -> None:
+    def _measure(self, opened: OpenSpan, exclusive_ns: int) -> None:
+        context = opened.context
         attributes = opened.attributes
         metrics, turn = self._recording.metrics, opened.turn
         if metrics is None:
@@ -135,7 +138,7 @@ class SpanEnder:
         submit, agent = self._recording.writer.submit, turn.who.agent
         totals = turn.live.totals(turn.end_ns or turn.start_ns)
         walls = {**totals.wall_ns_by_phase, "unattributed": totals.unattributed_ns}
-        submit(metrics.turn_ended, agent, turn.status, walls, context)
+        submit(metrics.turn_ended, agent, turn.status, walls, context, turn.who.labels)
         unseen = turn.counts.counters["retry_count"] - turn.counts.retry_waits
         if unseen > 0:
             submit(metrics.retried, agent, turn.model, "unknown", unseen)

@@ -39,6 +39,10 @@ OWN_VERDICTS: Final = {
 }
 """The verdicts on our own spans, whose phase is stamped on them."""
 
+MAX_SPANS: Final = 1_000_000
+MAX_AGE_NS: Final = 24 * 3600 * 1_000_000_000
+"""A turn beyond either is closed as interrupted and goes on under a new run id."""
+
 _ENTRY_KINDS: Final = frozenset({SpanKind.SERVER, SpanKind.CONSUMER})
 ROOT_ROLES: Final = frozenset({Role.TURN, Role.AGENT})
 
@@ -91,6 +95,7 @@ class SpanStarter:
             start_ns if own else sink.turn.clock.corrected(start_ns),
         )
         opened.verdict = verdict
+        opened.context = span.get_span_context()
         opened.inferred = above is None and not is_new and parent is None
         _classify(opened, above, verdict, attributes)
         if is_new:
@@ -145,11 +150,16 @@ class SpanStarter:
                 )
             turn.open_spans[span_id] = opened
             turn.span_count += 1
+            is_outgrown = turn.span_count >= MAX_SPANS or opened.start_ns - turn.since_ns > MAX_AGE_NS
+            if is_outgrown:
+                turn.span_count, turn.since_ns = 0, opened.start_ns
             is_tool = opened.tool_call is opened
             if is_tool:
                 turn.counts.tool_opened()
         self._table.open_spans[span_id] = opened
         turn.log.started(opened)
+        if is_outgrown:
+            self._recording.writer.submit_later(self._closer.roll_over, turn)
         if is_tool and turn.first_ns("first_useful") is None:
             turn.mark("first_useful", opened.start_ns, span_id)
 

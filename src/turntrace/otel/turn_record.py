@@ -29,7 +29,7 @@ def turn_record(
             round=opened.round,
             tool=opened.tool,
         )
-        for opened in tuple(turn.open_spans.values())
+        for opened in (() if turn.closed else tuple(turn.open_spans.values()))
         if opened.span_id != turn.root_id
     ]
     ended = turn.end_ns is not None

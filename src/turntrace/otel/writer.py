@@ -39,6 +39,7 @@ class Writer:
 
     __slots__ = (
         "_after",
+        "_aside",
         "_asleep",
         "_busy",
         "_guard",
@@ -71,6 +72,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._asleep = True
         self._stop = False
+        self._aside: Callable[[], None] | None = None
         self.gathered: set[Flushable] = set()
 
     def submit(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -105,12 +107,19 @@ class Writer:
                 if not self._jobs:
                     self._run_some(self._later)
 
+    def run_jobs(self) -> None:
+        """Run what was submitted so far, before a job of ``submit_later`` goes on; for that job to call."""
+        with self._busy:
+            for _ in range(len(self._jobs)):
+                function, arguments = self._jobs.popleft()
+                self._guarded(function, arguments)
+
     def paused(self) -> AbstractContextManager[bool]:
         """``with writer.paused():`` no job runs meanwhile."""
         return self._busy
 
     def run_aside(self, function: Callable[[], None]) -> bool:
-        """Run ``function`` on the writer's thread, or here when no thread ever was needed.
+        """Run ``function`` on the writer's thread, beside whoever drains, or here when there is no thread.
 
         True means that it may still be running. At interpreter exit no thread can be started, and
         without one there is nothing that was recorded to wait for.
@@ -118,7 +127,7 @@ class Writer:
         if self._thread is None:
             function()
             return False
-        self._jobs.append((function, ()))
+        self._aside = function
         self._wake.set()
         return True
 
@@ -150,13 +159,19 @@ class Writer:
             had_jobs = bool(self._jobs or self._later)
             self.drain()
             waiting = self._ticked()
+            self._run_aside()
             idle = not had_jobs and not waiting
         self.drain()
+
+    def _run_aside(self) -> None:
+        function, self._aside = self._aside, None
+        if function is not None:
+            self._guarded(function, ())
 
     def _rest(self, *, idle: bool) -> None:
         if idle:
             self._asleep = True  # from here on submit() wakes; a job that came just before is seen below
-            if not (self._jobs or self._later):
+            if not (self._jobs or self._later or self._aside):
                 self._wake.wait()
         elif self._thread is not None:
             self._wake.wait(_TICK_S)  # jobs gather, so that one write takes many lines

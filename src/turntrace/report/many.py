@@ -66,9 +66,10 @@ def many_view(
 
 
 def _names(cases: Sequence[Case]) -> Words:
-    names = dict.fromkeys(turn_name(case.turn) for case in cases)
-    first = next(iter(names))
-    return (Data(first), f" and {len(names) - 1} more agents") if len(names) > 1 else (Data(first),)
+    first, *others = dict.fromkeys(turn_name(case.turn) for case in cases)
+    if not others:
+        return (Data(first),)
+    return (Data(first), f" and {len(others)} more agent{'' if len(others) == 1 else 's'}")
 
 
 def status_words(cases: Sequence[Case]) -> Words:

@@ -118,7 +118,7 @@ def _table(block: Table, width: int, *, bars: bool) -> Iterator[Line]:
         label = fit(_label(row), labels - 1)
         yield (
             (label + " " * (labels - cells(label)), "dim" if row.quiet else ""),
-            (_bar(row.fraction * scale).ljust(bar_cells)[:bar_cells], "bar"),
+            (_bar(row.fraction * scale).ljust(bar_cells), "bar"),
             (_aligned([_figure(cell) for cell in row.cells], widths), ""),
             *_note(row, notes),
         )

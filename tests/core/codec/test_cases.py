@@ -18,6 +18,7 @@ each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: samp
 
 
 def data_of(sample) -> bytes:
+    """The bytes of a sample."""
     return (FOLDER / sample["file"]).read_bytes()
 
 
@@ -46,6 +47,7 @@ def test_zero_reading(sample):
 
 
 def zero_result(data: bytes):
+    """What the compatible reader makes of a file, in the words of the index."""
     try:
         trace = read_compat(data)
     except TraceReadError as error:

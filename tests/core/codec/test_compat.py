@@ -16,6 +16,7 @@ NO_HEADER = "parse trace: not a valid NDJSON trace (no type:trace header)"
 
 
 def span_of(fields: bytes):
+    """The one span of a trace whose span line has these fields."""
     [span] = read_compat(HEADER + b'{"type":"span",' + fields + b"}").spans
     return span
 
@@ -88,6 +89,7 @@ def test_times():
 
 
 def times_of(fields: bytes):
+    """Start and end of that span."""
     span = span_of(fields)
     return span.start_ns, span.end_ns
 
@@ -126,6 +128,14 @@ def test_events():
     )
     assert (trace.prefix_hashes[0]["tools"], trace.prefix_hashes[0]["schema"]) == ("ff", "")
     assert (trace.task_states[0]["revision"], trace.task_states[0]["status"]) == (4, "")
+
+
+def test_empty_events():
+    """An event without fields has each of the contract's, empty, 0 or false."""
+    trace = read_compat(HEADER + b'{"type":"prefix_hash"}\n{"type":"output_budget"}\n{"type":"task_state"}')
+    events = (*trace.prefix_hashes, *trace.output_budgets, *trace.task_states)
+    assert [len(event) for event in events] == [9, 9, 14]
+    assert not any(value for event in events for value in event.values())
 
 
 @pytest.mark.parametrize(
@@ -190,6 +200,7 @@ def test_long_lines(size, end):
 
 
 def trace_of(*spans: bytes, header: bytes = HEADER) -> CompatTrace:
+    """A trace of spans with these fields."""
     return read_compat(header + b"\n".join(b'{"type":"span",' + fields + b"}" for fields in spans))
 
 

@@ -14,6 +14,7 @@ ROOT_ID = "00000000000000aa"
 
 
 def span(number: int, phase: str | None, start_ms: float, end_ms: float, **fields) -> Span:
+    """A span of the turn, in milliseconds from its start."""
     return Span(
         span_id=f"{number:016x}",
         parent_id=fields.pop("parent_id", ROOT_ID),
@@ -58,10 +59,12 @@ TURN = Turn(
 
 
 def objects(turn: Turn = TURN) -> list[dict]:
+    """The objects of a block."""
     return [json.loads(line) for line in encoded(turn)]
 
 
 def lines_of(kind: str, turn: Turn = TURN) -> list[dict]:
+    """The objects of one type."""
     return [line for line in objects(turn) if line["type"] == kind]
 
 
@@ -218,6 +221,7 @@ def test_gap_and_mark_lines():
 
 
 def counters(turn: Turn) -> dict[str, int]:
+    """The counters of a block."""
     return {line["name"]: line["value"] for line in lines_of("counter", turn)}
 
 

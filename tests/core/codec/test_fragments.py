@@ -9,10 +9,12 @@ TRACE_ID = "0" * 31 + "1"
 
 
 def span(span_id: str, parent_id: str | None) -> Span:
+    """A span of which only the ids matter."""
     return Span(span_id=span_id, parent_id=parent_id, name=span_id, phase="plan", start_ns=0, end_ns=1)
 
 
 def fragment(*spans: Span, **fields) -> Turn:
+    """What a process journaled of the trace."""
     return Turn(run_id="", trace_id=TRACE_ID, spans=spans, **fields)
 
 
@@ -20,6 +22,7 @@ TURN = Turn(run_id="r", trace_id=TRACE_ID, span_id="root", spans=(span("a", "roo
 
 
 def ids(turn: Turn) -> list[str]:
+    """The ids of the spans of a turn."""
     return [found.span_id for found in turn.spans]
 
 

@@ -40,10 +40,12 @@ TURN = Turn(
 
 
 def header(**options) -> bytes:
+    """The header of the journal."""
     return header_line(TURN, pid=7, **options)
 
 
 def start(number: int, at_ms: int, *, parent: int | None = ROOT, phase: str | None = "generation") -> bytes:
+    """A line of a span that opens."""
     return span_start_line(phase, f"s{number}", number, parent, ROOT, NOON_NS + at_ms * 10**6)
 
 
@@ -56,11 +58,13 @@ def end(
     phase: str | None = "generation",
     **details,
 ) -> bytes:
+    """A line of a span that ended."""
     times = NOON_NS + from_ms * 10**6, NOON_NS + to_ms * 10**6
     return span_line(phase, f"s{number}", number, parent, ROOT, *times, **details)
 
 
 def journal_of(*lines: bytes):
+    """The journal that the lines tell."""
     return read_journal(b"".join(lines).splitlines(keepends=True))
 
 
@@ -322,6 +326,7 @@ def test_damage_in_the_middle():
         (b'{"type":"span_start","name":"plan","start_ns":5}\n', "id_invalid"),
         (b'{"type":"span_start","name":"plan","span_id":"0000000000000001"}\n', "id_invalid"),
         (b'{"type":"span","name":"plan","span_id":"0000000000000001","start_ns":5}\n', "id_invalid"),
+        (b'{"type":"span","name":"plan","start_ns":5,"end_ns":6}\n', "id_invalid"),
         (b'{"type":"counter","name":"a","value":"1"}\n', "counter_value_invalid"),
     ],
 )

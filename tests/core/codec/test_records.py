@@ -6,6 +6,7 @@ from turntrace.core.codec.records import MAX_LINE_BYTES, read_records
 
 
 def record_of(raw: bytes):
+    """The one record of a line."""
     [record] = read_records([raw])
     return record
 

@@ -20,6 +20,7 @@ slow_to_draw = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def without_raw(usage: Usage) -> str:
+    """A key to sort usage by that does not see the order of raw counts."""
     return usage.span_id + repr(replace(usage, raw={})) + repr(sorted(usage.raw.items()))
 
 

@@ -46,6 +46,8 @@ def test_format_time_ends_with_the_year_9999():
 
 
 @given(st.integers(MIN_TIME_NS, MAX_TIME_NS))
+@example(MIN_TIME_NS)
+@example(MAX_TIME_NS)
 def test_every_time_survives(time_ns):
     """Text holds every nanosecond, for both readers."""
     assert time_ns == parse_time(format_time(time_ns)) == parse_time_compat(format_time(time_ns))

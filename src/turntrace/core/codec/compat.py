@@ -90,9 +90,7 @@ def read_compat(data: bytes) -> CompatTrace:
     """
     header: dict[str, Any] | None = None
     events: dict[str, list[dict[str, Any]]] = {kind: [] for kind in ("span", "counter", *EVENT_FIELDS)}
-    blank = True
     for fields in _objects(data):
-        blank = False
         kind = None if fields is None else _text(fields, "type")
         if kind == "trace":
             header = fields
@@ -100,7 +98,7 @@ def read_compat(data: bytes) -> CompatTrace:
             raise TraceReadError(_NO_HEADER)
         elif fields is not None and kind in events:
             events[kind].append(fields)
-    if blank or header is None:
+    if header is None:
         raise TraceReadError(_EMPTY)
     if not any(events.values()):
         raise TraceReadError(_NO_EVENTS)

@@ -1,0 +1,42 @@
+"""G14: what ``import turntrace`` costs beside ``import opentelemetry.trace``, in fresh processes."""
+
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+__all__ = ["run"]
+
+_CODE = {
+    "bare": "pass",
+    "api": "import opentelemetry.trace",
+    "turntrace": "import turntrace",
+}
+
+
+def _wall_ms(code: str) -> float:
+    start_ns = time.perf_counter_ns()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return (time.perf_counter_ns() - start_ns) / 1e6
+
+
+def run(rounds: int) -> list[tuple[str, str, float, float]]:
+    """Goal id, what, figure and goal: medians minus bare Python, as a ratio."""
+    for code in _CODE.values():
+        _wall_ms(code)
+    walls: dict[str, list[float]] = {name: [] for name in _CODE}
+    for _ in range(rounds):
+        for name in random.sample(list(_CODE), len(_CODE)):
+            walls[name].append(_wall_ms(_CODE[name]))
+    ms = {name: statistics.median(found) for name, found in walls.items()}
+    api, ours = ms["api"] - ms["bare"], ms["turntrace"] - ms["bare"]
+    return [
+        ("G14", "import turntrace / import opentelemetry.trace", ours / api, 1.2),
+        ("-", "import turntrace, ms here", ours, 0.0),
+    ]
+
+
+if __name__ == "__main__":
+    for goal, what, figure, bound in run(15):
+        print(f"{goal:5} {what}: {figure:.2f}" + (f" (goal {bound:g})" if bound else ""))
