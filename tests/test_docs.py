@@ -62,8 +62,15 @@ def stable_rows(text):
     for line in text.splitlines():
         share = re.match(r"\s*\S+(?: more phases)?\s+\d+\.\d{3}\s+(\d+\.\d)\s", line)
         is_small = share is not None and float(share[1]) < 10
-        if not is_small and " after " not in line and "first tool" not in line and not line.startswith("first"):
-            rows.add(re.sub(r" +", " ", re.sub(r"[\d.,]+", "0", re.sub(r"\d{8}-\d{6}", "DATE", line))).strip())
+        if (
+            not is_small
+            and " after " not in line
+            and "first tool" not in line
+            and not line.startswith("first")
+        ):
+            rows.add(
+                re.sub(r" +", " ", re.sub(r"[\d.,]+", "0", re.sub(r"\d{8}-\d{6}", "DATE", line))).strip()
+            )
     return rows
 
 

@@ -20,7 +20,12 @@ GROUPS = 40
 SPANS = GROUPS * 10
 OWN_ATTRIBUTES = {"turntrace.attempt": 1}
 """With the phase, outcome and round that phase() sets itself: two strings and two integers."""
-ATTRIBUTES = {"gen_ai.tool.name": "bash", "gen_ai.tool.call.id": "c1", "turntrace.attempt": 1, "server.port": 443}
+ATTRIBUTES = {
+    "gen_ai.tool.name": "bash",
+    "gen_ai.tool.call.id": "c1",
+    "turntrace.attempt": 1,
+    "server.port": 443,
+}
 VARIANTS = (
     "nullcontext", "disabled", "sdk_bsp", "phase_bsp", "phase_more_bsp", "phase_bsp_journal_thread", "phase_bsp_journal_sync",
     "foreign_bsp", "foreign_bsp_journal_thread", "turns_bsp",
@@ -136,11 +141,21 @@ def run(rounds: int) -> list[tuple[str, str, float, float]]:
     return [
         ("G1", "disabled phase(name, attributes=d) / nullcontext()", ns["disabled"] / null, 0.9),
         ("G2", "phase() with exclusive time + BSP / SDK + BSP", ns["phase_bsp"] / base, 1.0),
-        ("-", "phase() with exclusive time and four attributes of the caller's / SDK + BSP", ns["phase_more_bsp"] / base, 0.0),
+        (
+            "-",
+            "phase() with exclusive time and four attributes of the caller's / SDK + BSP",
+            ns["phase_more_bsp"] / base,
+            0.0,
+        ),
         ("core", "phase() + journal on the thread / SDK + BSP", ns["phase_bsp_journal_thread"] / base, 1.25),
         ("core", "phase() + journal in sync mode / SDK + BSP", ns["phase_bsp_journal_sync"] / base, 1.25),
         ("G3", "third-party spans with exclusive time / SDK + BSP", ns["foreign_bsp"] / base, 1.1),
-        ("-", "third-party spans + journal on the thread / SDK + BSP", ns["foreign_bsp_journal_thread"] / base, 0.0),
+        (
+            "-",
+            "third-party spans + journal on the thread / SDK + BSP",
+            ns["foreign_bsp_journal_thread"] / base,
+            0.0,
+        ),
         ("-", "an empty turn() with the whole answer on its span / SDK + BSP", ns["turns_bsp"] / base, 0.0),
         ("-", "SDK + BSP, ns a span here", base, 0.0),
     ]

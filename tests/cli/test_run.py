@@ -111,6 +111,39 @@ def test_an_agents_own_provider_keeps_its_spans_and_we_get_the_turn(agent):
     assert [span.phase for span in turn.spans] == ["generation"]
 
 
+def test_model_calls_without_a_root_are_one_turn_of_the_run(agent):
+    """Three root chat spans of one process are one turn, named by --agent, from the first start to the last end."""
+    name = agent("""
+        from opentelemetry import trace
+        tracer = trace.get_tracer("agent")
+        for _ in range(3):
+            with tracer.start_as_current_span("chat m", attributes={"gen_ai.operation.name": "chat"}):
+                pass
+            with tracer.start_as_current_span("plumbing"):
+                pass
+    """)
+    start("--agent", "zed", "--trace", "t.ndjson", "--", sys.executable, name)
+    [turn] = read_paths(["t.ndjson"]).turns
+    assert (turn.turn_source, turn.agent, turn.status) == ("run", "zed", "ok")
+    assert (turn.rounds, turn.counters["model_requests"], len(turn.spans)) == (3, 3, 6)
+    assert turn.started_ns == min(span.start_ns for span in turn.spans)
+    assert turn.completed_ns == max(span.end_ns for span in turn.spans)
+
+
+def test_an_agents_own_configure_gives_way(agent):
+    """An agent that configures turntrace itself is recorded where `run` was told to, and does not stop."""
+    name = agent("""
+        import turntrace as tt
+        tt.configure("mine.ndjson", metrics=True)
+        with tt.turn("mine"), tt.tool("x"):
+            pass
+    """)
+    start("--trace", "t.ndjson", "--", sys.executable, name)
+    [turn] = read_paths(["t.ndjson"]).turns
+    assert turn.agent == "mine"
+    assert not Path("mine.ndjson").exists()
+
+
 def test_requests_and_output_are_the_same_bytes(agent):
     """The bundled agent sends the same bytes to its model and prints the same answer, traced or not."""
     code = "import sys; from turntrace.demo.agent import run_agent; run_agent(sys.argv[1], speed=20, print_answer=True)"

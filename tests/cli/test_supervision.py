@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -155,7 +156,7 @@ def test_a_signal_that_waits_at_the_end_was_meant_for_the_command(monkeypatch):
     """A Ctrl-C that came as the command ended does not interrupt the report."""
 
     def watch(self):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         os.waitpid(self._pid, 0)
         return Ending(code=0)
 
@@ -282,12 +283,33 @@ def test_continuing_turntrace_alone_continues_the_command():
         assert process.wait(30) == 0
 
 
-def test_without_the_kernels_word_a_terminals_signals_are_not_passed_on(monkeypatch):
+def test_without_the_kernels_word_a_terminals_signals_are_not_passed_on():
     """Where nobody can tell who sent a signal, only those that no terminal sends are passed on."""
-    monkeypatch.delattr(signal, "sigwaitinfo")
-    code = "trap 'exit 5' TERM; kill -INT $PPID; kill -TERM $PPID; sleep 20 & wait"
+    supervise_there = f"import signal; del signal.sigtimedwait{SUPERVISE}"
+    code = "trap 'exit 6' INT; trap 'exit 5' TERM; kill -INT $PPID; kill -TERM $PPID; sleep 20 & wait"
+    done = subprocess.run([sys.executable, "-c", supervise_there, "sh", "-c", code], timeout=30)
 
-    assert ending("sh", "-c", f"trap 'exit 6' INT; {code}").code == 5
+    assert done.returncode == 5
+
+
+def test_a_thread_that_takes_the_signal_of_the_end_holds_nothing_up(monkeypatch):
+    """In a process of several threads another one may be told that the command ended."""
+    spawn = supervision._spawn
+
+    def slow(*arguments):
+        pid = spawn(*arguments)
+        time.sleep(0.3)  # the command ends before anybody waits for its signal
+        return pid
+
+    monkeypatch.setattr(supervision, "_spawn", slow)
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert ending("sh", "-c", "exit 3").code == 3
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_a_platform_without_signals_runs_the_command_all_the_same(monkeypatch):

@@ -71,7 +71,9 @@ def test_spans_carry_phase_exclusive_time_outcome_and_round():
     for name in ("prompt_build", "provider_connect", "chat m-1", "execute_tool bash"):
         attributes = spans[name].attributes
         assert attributes["turntrace.outcome"] == "ok"
-        assert 0 <= attributes["turntrace.exclusive_ms"] <= (spans[name].end_time - spans[name].start_time) / 1e6
+        assert (
+            0 <= attributes["turntrace.exclusive_ms"] <= (spans[name].end_time - spans[name].start_time) / 1e6
+        )
     wall = sum(value for name, value in root.attributes.items() if name.startswith("turntrace.wall."))
     assert wall == pytest.approx((root.end_time - root.start_time) / 1e6, abs=1e-6)
     assert root.attributes["turntrace.turn.model_requests"] == 1
@@ -215,7 +217,10 @@ def test_two_live_turns_are_never_mixed_up():
         done.set()
         for thread in threads:
             thread.join()
-    assert {(r.turn.agent, tuple(s.span.tool for s in r.spans)) for r in reports} == {("x", ("x",)), ("y", ("y",))}
+    assert {(r.turn.agent, tuple(s.span.tool for s in r.spans)) for r in reports} == {
+        ("x", ("x",)),
+        ("y", ("y",)),
+    }
 
 
 def test_a_turn_in_a_turn_is_structure_and_a_turn_of_its_own():

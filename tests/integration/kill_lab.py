@@ -22,7 +22,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor
 
 import turntrace as tt
-import turntrace.otel.setup  # noqa: F401 - loaded before the fork, so that no child loads it again
+import turntrace.otel.setup
 from turntrace.demo.agent import run_agent
 from turntrace.demo.crowd import run_many
 from turntrace.files.read import read_paths
@@ -35,6 +35,8 @@ a thread that asks for 5 ms and gets 50 misses, no program can make good.
 """
 
 BIG_TURN_SPANS = 50_000
+BLOCK_BYTES = 20_000_000
+"""Somewhat less than such a turn takes in the file."""
 
 
 class Truth(SpanProcessor):
@@ -75,7 +77,9 @@ class Pulses:
     def longest_ns(self, until_ns):
         """The longest pause of any process until it was killed."""
         rows = [struct.unpack_from("<qq", self._memory, 16 * slot) for slot in range(self.SLOTS)]
-        return max((max(longest_ns, until_ns - last_ns) for longest_ns, last_ns in rows if last_ns), default=0)
+        return max(
+            (max(longest_ns, until_ns - last_ns) for longest_ns, last_ns in rows if last_ns), default=0
+        )
 
 
 def record(out, truth, journal, pulses, slot=0):
@@ -125,7 +129,6 @@ def block(out, truth, journal, base_url, pulses):
 
 SCENARIOS = {"demo": demo, "crowd": crowd, "workers": workers, "block": block}
 LONGEST_S = {"demo": 0.6, "crowd": 1.5, "workers": 0.4}
-APPEND_S = 0.03
 
 
 def kill_once(scenario, journal, base_url, folder, chance):
@@ -152,13 +155,14 @@ def kill_once(scenario, journal, base_url, folder, chance):
 def wait_for_append(out, chance):
     """Return at a random moment of the append of the big turn's block, now and then before it."""
     until(Path(f"{out}.ended").exists)
-    if chance.random() < 0.2:  # while the block is made
+    if chance.random() < 0.1:  # while the block is made
         time.sleep(chance.uniform(0, 1))
         return
     until(lambda: out.stat().st_size > 0)
-    deadline = time.monotonic() + chance.uniform(0, APPEND_S)
-    while time.monotonic() < deadline:  # a sleep would be longer than the append
-        pass
+    wanted_bytes, size_bytes, still = chance.uniform(0, BLOCK_BYTES), 0, 0
+    while size_bytes < wanted_bytes and still < 10_000:  # a sleep would be longer than the append
+        before, size_bytes = size_bytes, out.stat().st_size
+        still = still + 1 if size_bytes == before else 0
 
 
 def until(condition):

@@ -27,18 +27,15 @@ def killed(scenario, journal, kills, seed=20):
 @pytest.mark.parametrize("journal", ["sync", "thread"])
 @pytest.mark.parametrize(("scenario", "kills"), [("demo", 34), ("crowd", 25), ("workers", 35), ("block", 6)])
 def test_complaint_18_a_killed_process_loses_no_span_that_had_ended(scenario, journal, kills):
-    """Sync: every span that had ended is read back; thread: every one that had 100 ms before. None twice."""
+    """Sync: every span that had ended is read back; thread: every one that had 100 ms before. None twice.
+
+    Most kills of the scenario ``block`` fall into the append of a block of 50,000 spans and leave it torn.
+    """
     rows = killed(scenario, journal, kills)
     assert sum(row["due"] for row in rows) > 100
     assert [row for row in rows if row["lost"] or row["twice"] or row["mixed"]] == []
+    assert scenario != "block" or any(row["torn"] for row in rows), "no kill fell into the append"
 
-
-@pytest.mark.slow
-def test_a_block_that_was_being_written_is_read_from_its_journal():
-    """Of kills that fall into the append of a 50,000-span block some leave it torn; none loses a span."""
-    rows = killed("block", "sync", 8, seed=5)
-    assert any(row["torn"] for row in rows)
-    assert [row for row in rows if row["lost"] or row["twice"]] == []
 
 
 SPANS = """

@@ -34,7 +34,7 @@ def trace_pointer(path: str, cases: Sequence[Case], note: str = "") -> Pointer:
     """The line that names the trace file with the number of its spans and its size."""
     outermost = [case for case in cases if case.turn.parent_run_id is None] or cases
     spans = sum(len(case.attribution.spans) for case in outermost)
-    figures = f"{count_text(spans)} spans"
+    figures = f"{count_text(spans)} span{'s' if spans != 1 else ''}"
     file = Path(path)
     if file.is_file():
         figures += f", {size_text(file.stat().st_size)}"

@@ -38,6 +38,7 @@ NOT_EXECUTABLE_STATUS: Final = 126
 NOT_FOUND_STATUS: Final = 127
 
 _SIGNAL_STATUS: Final = 128
+_LOOK_AGAIN_S: Final = 1.0
 _SHELL: Final = "/bin/sh"
 _OUR_FAULT: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 
@@ -180,8 +181,10 @@ class _Supervisor:
 
     def _next_signal(self) -> tuple[int, bool]:
         """A signal, and whether it came from a process and not from the terminal."""
-        if hasattr(signal, "sigwaitinfo"):
-            info = signal.sigwaitinfo(self._signals)
+        if hasattr(signal, "sigtimedwait"):
+            info = signal.sigtimedwait(self._signals, _LOOK_AGAIN_S)
+            if info is None:
+                return signal.SIGCHLD, True  # in a process of several threads another one may have got it
             return info.si_signo, info.si_code <= 0 and info.si_signo not in _signals(_KEPT)
         number = signal.sigwait(self._signals)  # macOS cannot tell; what a terminal sends is not passed on
         return number, number in _signals(("SIGCONT", "SIGTERM", "SIGUSR1", "SIGUSR2"))

@@ -74,9 +74,7 @@ class Recorder(Protocol):
         """The live turn that ``context`` (an OpenTelemetry Context) lies in."""
         ...
 
-    def begin(
-        self, span: Any, context: Any, sink: Any, phase: str, attributes: Mapping[str, Any]
-    ) -> Any:
+    def begin(self, span: Any, context: Any, sink: Any, phase: str, attributes: Mapping[str, Any]) -> Any:
         """Enter a span of ours that was just started; its record, whose ``sink`` is its turn.
 
         With ``sink`` None it finds its turn, or opens one.

@@ -64,7 +64,7 @@ def _finish(out: Path, part: Part, fragments: list[Part], rotation: Rotation) ->
 
 def _is_turn(record: Turn) -> bool:
     """A local root becomes a turn only when one of its spans is a phase that has a name of its own."""
-    return record.turn_source != "local_root" or any(
+    return record.turn_source not in {"local_root", "run"} or any(
         span.phase not in {None, "other"} for span in record.spans
     )
 

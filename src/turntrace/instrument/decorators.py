@@ -34,21 +34,41 @@ class Block(Protocol):
 def wrapped(function: Function, block: Callable[[], Block]) -> Function:
     """``function`` run inside a new ``block()`` at each call; its signature and kind stay."""
     if inspect.isasyncgenfunction(function):
-        inner: Callable[..., Any] = lambda *args, **kwargs: _AsyncPulls(function(*args, **kwargs), block())  # noqa: E731
+        around = _around_async_generator
     elif inspect.isgeneratorfunction(function):
-        inner = lambda *args, **kwargs: _Pulls(function(*args, **kwargs), block())  # noqa: E731
+        around = _around_generator
     elif inspect.iscoroutinefunction(function):
-
-        async def inner(*args: Any, **kwargs: Any) -> Any:
-            with block():
-                return await function(*args, **kwargs)
+        around = _around_coroutine
     else:
+        around = _around_call
+    return functools.wraps(function)(around(function, block))  # type: ignore[return-value]  # same kind, same signature
 
-        def inner(*args: Any, **kwargs: Any) -> Any:
-            with block():
-                return function(*args, **kwargs)
 
-    return functools.wraps(function)(inner)  # type: ignore[return-value]  # same kind, same signature
+Around = Callable[..., Any]
+
+
+def _around_call(function: Around, block: Callable[[], Block]) -> Around:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with block():
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _around_coroutine(function: Around, block: Callable[[], Block]) -> Around:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        with block():
+            return await function(*args, **kwargs)
+
+    return call
+
+
+def _around_generator(function: Around, block: Callable[[], Block]) -> Around:
+    return lambda *args, **kwargs: _Pulls(function(*args, **kwargs), block())
+
+
+def _around_async_generator(function: Around, block: Callable[[], Block]) -> Around:
+    return lambda *args, **kwargs: _AsyncPulls(function(*args, **kwargs), block())
 
 
 class _Held:

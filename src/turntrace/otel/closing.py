@@ -31,7 +31,7 @@ class Closer:
     def left(self, opened: OpenSpan) -> None:
         """A span of a turn whose root has ended, ended: close the turn when it was the last, else let it linger."""
         turn = opened.turn
-        if turn.closed:
+        if turn.closed or turn.who.turn_source == "run":
             return
         if not turn.open_spans:
             self._recording.writer.submit_later(self.close, turn)

@@ -71,6 +71,7 @@ def _request() -> Request:
         content="keep" if env.get(CONTENT) == "keep" else "drop",
         journal="sync" if is_run else None,
         metrics=False if is_run else None,
+        is_run=is_run,
         threads=not {"threading", "*"} & {*disabled} and _has_threading(),
     )
 

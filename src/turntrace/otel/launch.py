@@ -59,10 +59,10 @@ _FOLDER: Final = Path(__file__).with_name("autostart")
 class Plan:
     """How a command is started.
 
-    ``trace`` is an absolute path; with ``appends`` the file is that of an agent around the run. ``notes`` is a file in which each Python that was started says what
-    became of it. ``parent_pid`` is the process whose direct child is the agent; None where the agent may
-    be started by another command in between, in which a Python that is not the agent hands the
-    environment on. ``children``: the environment is kept whole for what the agent starts.
+    ``trace`` is an absolute path; with ``appends`` the file is that of an agent around the run. ``notes``
+    is a file in which each Python that was started says what became of it. ``parent_pid`` is the process
+    whose direct child is the agent; None where another command may start it, so that a Python which is
+    not the agent hands the environment on. ``children``: it is kept whole for what the agent starts.
     """
 
     trace: str
@@ -103,14 +103,12 @@ def child_environment(env: Mapping[str, str], plan: Plan) -> dict[str, str]:
         texts = [env.get("TURNTRACE_LABELS", ""), *(f"{key}={value}" for key, value in plan.labels.items())]
         child["TURNTRACE_LABELS"] = ",".join(text for text in texts if text)
     given = env.get("PYTHONPATH", "")
-    entries = [entry for entry in given.split(os.pathsep) if entry != str(_FOLDER)] if given else []
+    path = [entry for entry in given.split(os.pathsep) if entry != str(_FOLDER)] if given else []
     if plan.instrument:
         child |= _handed(plan)
-        entries.insert(0, str(_FOLDER))
-    if entries:
-        child["PYTHONPATH"] = os.pathsep.join(entries)
-    elif given:
-        del child["PYTHONPATH"]
+        path.insert(0, str(_FOLDER))
+    if path or given:
+        child["PYTHONPATH"] = os.pathsep.join(path)
     return child
 
 

@@ -154,7 +154,7 @@ class LiveTurn:
     def __init__(self, who: TurnIdentity, clock: Clock, start_ns: int) -> None:
         self.who = who
         self.run_id, self.trace_id, self.root_id = who.run_id, who.trace_id, who.root_id
-        self.candidate = who.turn_source == "local_root"
+        self.candidate = who.turn_source in {"local_root", "run"}
         self.clock = TurnClock(clock)
         self.monotonic_ns, self.anchor_ns = clock.monotonic_ns, self.clock.anchor_ns
         self.lock = threading.Lock()

@@ -11,7 +11,11 @@ __all__ = ["RecordingOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingOptions:
-    """Settings of one TurnSpanProcessor. ``out`` None records without a file; ``-`` is stderr."""
+    """Settings of one TurnSpanProcessor. ``out`` None records without a file; ``-`` is stderr.
+
+    ``agent`` names turns that name no agent themselves. ``run_trace``: local roots of this trace are one
+    turn, which lasts until the process ends.
+    """
 
     out: str | None = None
     journal: JournalMode = "thread"
@@ -23,6 +27,8 @@ class RecordingOptions:
     keep_attributes: frozenset[str] = frozenset()
     metric_labels: frozenset[str] = frozenset()
     strict: bool = False
+    agent: str | None = None
+    run_trace: int | None = None
 
     @property
     def rotation(self) -> Rotation:

@@ -5,7 +5,7 @@ Nothing is exported twice: an OTLP exporter is made only together with a provide
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -35,7 +35,11 @@ _DISABLED: Final = "nothing is recorded: TURNTRACE_DISABLED or OTEL_SDK_DISABLED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a caller asks of configure(); None leaves it to the environment."""
+    """What a caller asks of configure(); None leaves it to the environment.
+
+    ``is_run``: it comes from ``turntrace run``, which an application's own configure() gives way to, and
+    which makes one turn of all local roots of its trace.
+    """
 
     trace: str | None = None
     mode: Literal["a", "w"] = "a"
@@ -46,6 +50,7 @@ class Request:
     content: Literal["drop", "keep"] = "drop"
     agent: str | None = None
     sigterm: bool = False
+    is_run: bool = False
 
 
 class _State:
@@ -72,7 +77,7 @@ def configure(request: Request, settings: Settings | None = None) -> Handle:
     settings = settings or Settings.from_env()
     with _state.lock:
         if _state.handle is not None:
-            if request == _state.request:
+            if _state.request is not None and (request == _state.request or _state.request.is_run):
                 return _state.handle
             raise ConfigurationError(
                 "configure() was called before with other settings; shut that handle down"
@@ -136,10 +141,19 @@ def _processor(request: Request, settings: Settings) -> tuple[TurnSpanProcessor,
         prepare(path, truncate=request.mode == "w")
         out = str(path)
     journal = settings.journal or request.journal or "thread"
-    options = RecordingOptions.of(settings, out=out, journal=journal)
+    options = replace(
+        RecordingOptions.of(settings, out=out, journal=journal),
+        agent=request.agent,
+        run_trace=_trace_of(settings) if request.is_run else None,
+    )
     if path is not None:
         finish_dead(path, options.rotation)
     return TurnSpanProcessor(options), path
+
+
+def _trace_of(settings: Settings) -> int | None:
+    remote = context_from(settings.traceparent, settings.tracestate)
+    return None if remote is None else trace.get_current_span(remote).get_span_context().trace_id
 
 
 def _tracer(provider: TracerProvider) -> trace.Tracer:

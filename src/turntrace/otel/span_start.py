@@ -116,9 +116,11 @@ class SpanStarter:
     def _open_turn(self, span: Span, verdict: Verdict, attributes: Mapping[str, Any]) -> LiveTurn:
         recording, context = self._recording, span.get_span_context()
         facts = describe(verdict, span.name, attributes)
-        # a lone phase is no root: it is a span of a turn whose root nobody made
-        has_root = verdict.role is not Role.PHASE
         source = _source(verdict)
+        if source == "local_root" and context.trace_id == recording.options.run_trace:
+            source = "run"
+        # a lone phase is no root: it is a span of a turn whose root nobody made
+        has_root = verdict.role is not Role.PHASE and source != "run"
         who = TurnIdentity(
             run_id=facts.run_id or new_run_id(),
             trace_id=context.trace_id,
@@ -126,7 +128,7 @@ class SpanStarter:
             root_name=span.name if has_root else "",
             turn_source=source,
             source="native" if verdict.dialect == OWN_SCOPE else verdict.dialect,
-            agent=None if source == "local_root" else facts.agent,
+            agent=(facts.agent if verdict.role in ROOT_ROLES else None) or recording.options.agent,
             session_id=facts.session_id or "",
             labels={**recording.options.labels, **_labels(attributes)},
             sampled=bool(context.trace_flags & TraceFlags.SAMPLED),
