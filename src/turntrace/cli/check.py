@@ -71,9 +71,14 @@ def check(
     if as_json:
         write([_as_json(found)], None)
     else:
-        show_lines(line for one in found for line in _as_text(one))
+        show_lines(line for one in found if not _goes_without_saying(one) for line in _as_text(one))
     if not all(one.ok for one in found):
         raise typer.Exit(_FAILED_STATUS)
+
+
+def _goes_without_saying(found: Found) -> bool:
+    """Nothing to say of a good file, unless a person is looking."""
+    return found.ok and not found.issues and not sys.stdout.isatty()
 
 
 def _mode(*, strict: bool, lenient: bool, compat: bool) -> Mode:
