@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turntrace.core.chunks import content_kind
 from turntrace.core.streams import (
     MAX_PAUSES,
     NOT_IDLE,
     PAUSE_NS,
     StreamRecorder,
-    content_kind,
     outcome_of,
     stream_protocol,
 )

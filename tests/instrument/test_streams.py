@@ -21,7 +21,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from turntrace.core.streams import PAUSE_NS
-from turntrace.instrument.streams import LISTENER_ERRORS, Meter, TracedAsyncStream, TracedStream, stream
+from turntrace.instrument.meter import LISTENER_ERRORS, Meter
+from turntrace.instrument.streams import TracedAsyncStream, TracedStream, stream
 
 MS = 1_000_000
 TEXT = {"choices": [{"delta": {"content": "Hi"}}]}

@@ -37,7 +37,6 @@ def test_complaint_18_a_killed_process_loses_no_span_that_had_ended(scenario, jo
     assert scenario != "block" or any(row["torn"] for row in rows), "no kill fell into the append"
 
 
-
 SPANS = """
 import os, signal
 import turntrace as tt

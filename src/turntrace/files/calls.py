@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
+fcntl: Any  # the name stays bound where the module is missing, so that callers can test it
 try:
     import fcntl
 except ImportError:  # not on Windows: every process writes to a file of its own there
-    fcntl = None  # type: ignore[assignment]  # the name stays bound so that callers can test it
+    fcntl = None
 
 __all__ = ["Calls", "fcntl"]
 

@@ -1,25 +1,36 @@
 """Fragments: journals of spans whose turn is rooted in another process."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from turntrace.core.codec.journal import Journal, read_journal
+from turntrace.core.model import Turn
 from turntrace.errors import TraceReadError
 from turntrace.files.intake import runs_of
-from turntrace.files.lock import is_locked
+from turntrace.files.lock import claimed, is_locked
 from turntrace.files.out import parts_of
 from turntrace.files.process import is_alive
 
-__all__ = ["Part", "is_dead", "parts_in", "parts_with_trace", "read_parts", "turn_lives_elsewhere"]
+__all__ = [
+    "Part",
+    "is_dead",
+    "parts_in",
+    "parts_with_trace",
+    "read_parts",
+    "remove_joined",
+    "turn_lives_elsewhere",
+]
 
 
 class Part:
     """A journal or fragment beside a trace, as it was when it was read."""
 
-    __slots__ = ("journal", "path")
+    __slots__ = ("journal", "path", "size_bytes")
 
-    def __init__(self, path: Path, journal: Journal) -> None:
+    def __init__(self, path: Path, journal: Journal, size_bytes: int) -> None:
         self.path = path
         self.journal = journal
+        self.size_bytes = size_bytes
 
 
 def read_parts(out: Path) -> list[Part]:
@@ -31,15 +42,15 @@ def parts_in(path: Path) -> list[Part]:
     """What ``path`` holds; nothing when it is gone (its turns were closed meanwhile) or has no line yet."""
     try:
         with path.open("rb") as file:
-            runs = list(runs_of(file))
+            runs, size_bytes = list(runs_of(file)), file.tell()
     except FileNotFoundError:
         return []
-    return [part for run in runs if (part := _part(path, run)) is not None]
+    return [part for run in runs if (part := _part(path, run, size_bytes)) is not None]
 
 
-def _part(path: Path, run: list[bytes]) -> Part | None:
+def _part(path: Path, run: list[bytes], size_bytes: int) -> Part | None:
     try:
-        return Part(path, read_journal(run, path=str(path)))
+        return Part(path, read_journal(run, path=str(path)), size_bytes)
     except TraceReadError:  # killed before the header was written: nothing is lost
         return None
 
@@ -48,6 +59,16 @@ def parts_with_trace(out: Path, trace_id: str) -> list[Part]:
     """The fragments beside ``out`` that belong to a trace, told by their names."""
     prefix = f"{out.name}.{trace_id}."
     return [part for path in parts_of(out) if path.name.startswith(prefix) for part in parts_in(path)]
+
+
+def remove_joined(parts: Iterable[Part], turn: Turn) -> None:
+    """Delete the fragments all of whose spans stand in ``turn``, unless their processes still write to them."""
+    known = {span.span_id for span in turn.spans}
+    for part in parts:
+        if part.journal.fragment and known.issuperset(span.span_id for span in part.journal.turn.spans):
+            with claimed(part.path) as is_mine:
+                if is_mine and part.path.stat().st_size == part.size_bytes:
+                    part.path.unlink()
 
 
 def is_dead(part: Part) -> bool:

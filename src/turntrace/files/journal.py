@@ -47,9 +47,14 @@ class JournalFile:
 
     def _open(self) -> None:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._fd = self._calls.open(self.path, flags, FILE_MODE)
+        while self._fd < 0:
+            fd = self._calls.open(self.path, flags, FILE_MODE)
+            self._calls.lock(fd)
+            if os.fstat(fd).st_nlink:
+                self._fd = fd
+            else:  # whoever had joined it deleted it in between
+                self._calls.close(fd)
         self.is_written = True
-        self._calls.lock(self._fd)
 
     def close(self) -> None:
         """Close the descriptor; the next line opens the file again."""

@@ -2,23 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from turntrace.core.codec.fragments import merge_fragments
 from turntrace.core.codec.journal import Journal, read_journal
 from turntrace.core.counted import counted
 from turntrace.core.model import Turn
-from turntrace.files.fragments import parts_with_trace
+from turntrace.files.fragments import Part
 
 __all__ = ["finished_record", "journal_record"]
 
 
-def journal_record(lines: Iterable[bytes], out: Path, *, sampled: bool | None = None) -> Turn:
-    """The turn of a journal's ``lines``; fragments of its trace beside ``out`` are joined."""
-    journal = read_journal(lines)
-    fragments = [part.journal for part in parts_with_trace(out, journal.turn.trace_id)]
-    turn = finished_record(journal, [fragment for fragment in fragments if fragment.fragment])
-    return turn if sampled is None else replace(turn, sampled=sampled)
+def journal_record(lines: Iterable[bytes], parts: Iterable[Part], *, sampled: bool) -> Turn:
+    """The turn of a journal's ``lines``; the fragments among ``parts`` are joined."""
+    fragments = [part.journal for part in parts if part.journal.fragment]
+    return replace(finished_record(read_journal(lines), fragments), sampled=sampled)
 
 
 def finished_record(journal: Journal, fragments: Iterable[Journal]) -> Turn:

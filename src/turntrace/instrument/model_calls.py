@@ -13,7 +13,7 @@ from turntrace.instrument.spans import PhaseSpan
 
 if TYPE_CHECKING:
     from turntrace.core.streams import StreamSummary
-    from turntrace.instrument.streams import Meter
+    from turntrace.instrument.meter import Meter
 
 __all__ = ["GenerationSpan", "GenerationStream"]
 

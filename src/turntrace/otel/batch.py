@@ -71,6 +71,8 @@ class LazyBatchProcessor(SpanProcessor):
         self._given = 0
         self._late: _LateExporter | None = None
         self._batch: BatchSpanProcessor | None = None
+        # kept, never used: to take down a copied connection may hang
+        self._inherited: tuple[BatchSpanProcessor | None, ...] = ()
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Nothing: batches hold ended spans."""
@@ -99,10 +101,10 @@ class LazyBatchProcessor(SpanProcessor):
             return self._batch, self._late
 
     def renew(self) -> None:
-        """In a forked child: the copied queue is the parent's to export, and the lock may be held."""
+        """In a forked child: the copied queue and connection are the parent's, and the lock may be held."""
         self._lock = threading.Lock()
-        if self._late is not None:
-            self._given = self._late.taken = 0
+        self._inherited = (*self._inherited, self._batch)
+        self._given, self._late, self._batch = 0, None, None
 
     def shutdown(self) -> None:
         """Export what waits, for as long as the SDK takes."""

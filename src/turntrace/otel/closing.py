@@ -39,6 +39,13 @@ class Closer:
             self._lingering[turn] = turn.now_ns() + int(self._recording.options.linger_s * 1e9)
             self._recording.writer.wake()
 
+    def opened_remotely(self, turn: LiveTurn) -> None:
+        """A local root below a span of another process opened: look whether the turn of that is live."""
+        self._recording.writer.submit(self._look_for_root, turn)
+
+    def _look_for_root(self, turn: LiveTurn) -> None:
+        turn.is_fragment = self._is_fragment(turn)
+
     def tick(self) -> bool:
         """Close turns whose time is up; True while some still linger or wait for their file."""
         for turn, deadline_ns in tuple(self._lingering.items()):
@@ -87,7 +94,7 @@ class Closer:
         self._end_open_spans(turn)
         if turn.candidate and not turn.has_phase:
             turn.log.discard()
-        elif turn.who.is_remote and self._is_fragment(turn):
+        elif turn.who.is_remote and (turn.is_fragment or self._is_fragment(turn)):
             turn.log.flush()
             turn.log.close()
         elif turn.log.out is not None:

@@ -5,8 +5,10 @@ handler would delay death, and the journal needs neither.
 """
 
 import atexit
+import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -42,15 +44,37 @@ def end(processor: TurnSpanProcessor, shut_down: Callable[[], None], timeout_s: 
 
 
 def at_exit(callback: Callable[[], None]) -> Callable[[], None]:
-    """Register ``callback`` for the end of this process only; returns what undoes it."""
-    pid = os.getpid()
+    """Register ``callback`` for the end of this process and of children forked from it; returns what undoes it.
+
+    multiprocessing ends its workers without atexit and has a list of its own, which it empties in a
+    worker that was forked, before it asks who wants to be on it again.
+    """
+    is_wanted = [True]
 
     def once() -> None:
-        if os.getpid() == pid:
+        if is_wanted:
             callback()
 
+    def on_worker_list(_: object = None) -> None:
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None and multiprocessing.parent_process() is not None:
+            util.Finalize(None, once, exitpriority=0)
+
+    def in_child() -> None:
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None and is_wanted:
+            util.register_after_fork(once, on_worker_list)
+
     atexit.register(once)
-    return lambda: atexit.unregister(once)
+    on_worker_list()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=in_child)
+
+    def undo() -> None:
+        atexit.unregister(once)
+        is_wanted.clear()
+
+    return undo
 
 
 def flush_on_sigterm(flush: Callable[[], None]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from turntrace.core.attributes import content_free
 from turntrace.core.codec import journal as lines
 from turntrace.core.model import Mark, Turn, Usage, Warn
-from turntrace.files.fragments import turn_lives_elsewhere
+from turntrace.files.fragments import Part, parts_with_trace, remove_joined, turn_lives_elsewhere
 from turntrace.files.intake import IntakeJournal
 from turntrace.files.journal import JournalFile
 from turntrace.files.journal_record import journal_record
@@ -39,6 +39,8 @@ class FileLog:
         self._journal = journal
         self._path = out
         self._gathered: list[bytes] = []
+        self._parts: list[Part] = []
+        self._record: Turn | None = None
         self._is_sync = recording.options.journal == "sync" and not recording.slow_disk
 
     # -- told by the spans' threads -------------------------------------------------------------------
@@ -153,7 +155,9 @@ class FileLog:
     def record(self) -> Turn:
         """See TurnLog."""
         told = [*self._journal.read(), *self._gathered]  # a short turn never was on the disk
-        return journal_record(told, self._path, sampled=self._turn.who.sampled)
+        self._parts = parts_with_trace(self._path, f"{self._turn.trace_id:032x}")
+        self._record = journal_record(told, self._parts, sampled=self._turn.who.sampled)
+        return self._record
 
     def has_turn_elsewhere(self) -> bool:
         """See TurnLog."""
@@ -163,6 +167,9 @@ class FileLog:
         """See TurnLog."""
         self._gathered = []
         self._journal.delete()
+        if self._parts and self._record is not None:
+            remove_joined(self._parts, self._record)
+        self._parts, self._record = [], None
 
     def close(self) -> None:
         """See TurnLog."""

@@ -146,7 +146,7 @@ class LiveTurn:
     """One turn that is being recorded; or, while ``candidate``, a local root that may become one."""
 
     __slots__ = (
-        "anchor_ns", "candidate", "clock", "closed", "counts", "end_ns", "has_phase", "live", "lock", "log",
+        "anchor_ns", "candidate", "clock", "closed", "counts", "end_ns", "has_phase", "is_fragment", "live", "lock", "log",
         "metrics", "model", "monotonic_ns", "open_spans", "provider", "result", "root_id", "run_id", "since_ns", "span_count",
         "start_ns", "status", "trace_id", "who",
     )  # fmt: skip
@@ -170,6 +170,7 @@ class LiveTurn:
         self.open_spans: dict[int, OpenSpan] = {}
         self.span_count = 0
         self.has_phase = False
+        self.is_fragment = False
         self.closed = False
         self.result: tuple[Turn, Attribution] | None = None
 

@@ -1,5 +1,6 @@
 """The provider that turntrace builds when the application has none, and what it exports to."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -67,8 +68,11 @@ def build(
         return lambda: ContentFreeExporter(make(), settings.keep_attributes, guard)
 
     size = settings.queue_size
-    wake = processor.recording.writer.wake
-    batches = [LazyBatchProcessor(filtered(make), guard, size, wake) for make in makers.values()]
+    recording = processor.recording  # has another writer after a fork
+    batches = [
+        LazyBatchProcessor(filtered(make), guard, size, lambda: recording.writer.wake())  # noqa: PLW0108 - as said
+        for make in makers.values()
+    ]
     processor.follow_with(batches)
     is_service = bool(makers) and where is not None and metrics is not False and _wants_metrics(settings)
     resource = _resource(settings, is_service=is_service)
@@ -135,6 +139,7 @@ class _Meters:
     def __init__(self, endpoint: str | None, settings: Settings, resource: Resource) -> None:
         reader = PeriodicExportingMetricReader(metric_exporter(settings, endpoint))
         self._provider = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+        self._pid = os.getpid()
         self._due_s = time.monotonic() + settings.metric_interval_s
 
     def meter(self) -> Meter:
@@ -147,8 +152,8 @@ class _Meters:
         return self._provider.force_flush(timeout_ms)
 
     def shutdown(self) -> None:
-        """Send the last figures of a process that lived long enough."""
-        if time.monotonic() >= self._due_s:
+        """Send the last figures of a process that lived long enough; a forked child's are a copy."""
+        if os.getpid() == self._pid and time.monotonic() >= self._due_s:
             self._provider.shutdown()
 
 

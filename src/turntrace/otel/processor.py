@@ -64,6 +64,9 @@ class TurnSpanProcessor(SpanProcessor):
         try:
             if self._adopted_by is not None:
                 self._decide_who_exports()
+            inherited = self.recording.table.inherited_spans
+            if inherited and span.get_span_context().span_id in inherited:
+                return  # a copy in a forked child; the parent ends and exports the span
             span = self._end.ended(span)
             for batch in self._batches:
                 batch.on_end(span)

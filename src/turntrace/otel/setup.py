@@ -3,6 +3,7 @@
 Nothing is exported twice: an OTLP exporter is made only together with a provider of our own.
 """
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -63,8 +64,14 @@ class _State:
         self.delegate: DelegatingProvider | None = None
         self.attached: dict[int, Handle] = {}
 
+    def renew(self) -> None:
+        """In a forked child: the lock may have been held by a thread that is not there any more."""
+        self.lock = threading.RLock()
+
 
 _state: Final = _State()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_state.renew)
 
 
 def configure(request: Request, settings: Settings | None = None) -> Handle:

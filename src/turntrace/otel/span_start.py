@@ -100,6 +100,8 @@ class SpanStarter:
         _classify(opened, above, verdict, attributes)
         if is_new:
             opened.turn.log.opened()
+            if opened.turn.who.is_remote:
+                self._closer.opened_remotely(opened.turn)
         self.admit(opened, above, leaf=verdict.role is Role.LEAF and opened.phase is None)
         return opened
 

@@ -13,12 +13,13 @@ __all__ = ["TurnTable"]
 class TurnTable:
     """Open spans by id, live turns by trace. Plain dict operations only, so readers need no lock."""
 
-    __slots__ = ("_by_trace", "inherited", "inherited_traces", "live", "open_spans")
+    __slots__ = ("_by_trace", "inherited", "inherited_spans", "inherited_traces", "live", "open_spans")
 
     def __init__(self) -> None:
         self.open_spans: dict[int, OpenSpan] = {}
         self.live: set[LiveTurn] = set()
         self.inherited_traces: frozenset[int] = frozenset()
+        self.inherited_spans: frozenset[int] = frozenset()
         self.inherited: frozenset[LiveTurn] = frozenset()
         self._by_trace: dict[int, list[LiveTurn]] = {}
 
@@ -57,6 +58,7 @@ class TurnTable:
         """In a forked child: the parent's turns are its own; their traces are remembered for fragments."""
         self.inherited_traces = frozenset(self._by_trace) | self.inherited_traces
         self.inherited = frozenset(self.live)
+        self.inherited_spans = frozenset(self.open_spans) | self.inherited_spans
         for turn in self.inherited:
             turn.closed = True  # here; the parent goes on with its own
         self.open_spans = {}

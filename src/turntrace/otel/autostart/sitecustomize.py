@@ -43,7 +43,7 @@ def _run_shadowed() -> None:
     """Run the sitecustomize that this one hides, if there is one, as the module of that name."""
     own = sys.modules.pop("sitecustomize", None)
     try:
-        import sitecustomize  # noqa: F401  # another file: this folder is no longer on the path
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401  # another file: this folder is no longer on the path
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
