@@ -146,7 +146,7 @@ def test_complaint_28_a_fork_while_other_threads_record_never_hangs(tmp_path):
     run_program(
         out,
         """
-import threading
+import faulthandler, threading
 tt.configure(trace=OUT)
 over = threading.Event()
 def busy():
@@ -158,19 +158,19 @@ def busy():
 threads = [threading.Thread(target=busy) for _ in range(2)]
 for thread in threads:
     thread.start()
-for number in range(50):
-    pid = os.fork()
-    if pid == 0:
-        with tt.turn(f"child{number}"):
-            work("c")
-        sys.exit(0)
-    deadline = time.monotonic() + 20
-    while os.waitpid(pid, os.WNOHANG)[0] == 0:
-        assert time.monotonic() < deadline, "the child hangs"
-        time.sleep(0.005)
-over.set()
-for thread in threads:
-    thread.join()
+try:
+    for number in range(50):
+        pid = os.fork()
+        if pid == 0:
+            faulthandler.dump_traceback_later(15, exit=True)
+            with tt.turn(f"child{number}"):
+                work("c")
+            sys.exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+finally:
+    over.set()
+    for thread in threads:
+        thread.join()
 """,
     )
     turns = read_paths([str(out)], strict=True).turns
@@ -242,16 +242,26 @@ def test_a_subprocess_that_outlives_the_turn_is_joined_by_the_reader(tmp_path):
         out,
         """
 import subprocess
-CHILD = "import time, turntrace as tt; time.sleep(1.5); tt.configure()\\nwith tt.tool('late'): pass"
-tt.configure(trace=OUT)
+CHILD = '''
+import sys, time, turntrace as tt
+tt.configure()
+with tt.tool('late'):
+    time.sleep(0.1)
+    print('BEGUN', flush=True)
+    sys.stdin.readline()
+'''
+handle = tt.configure(trace=OUT)
 with tt.turn("a"):
-    child = subprocess.Popen([sys.executable, "-c", CHILD], env=tt.child_env())
-time.sleep(0.3)
-child.wait()
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD], env=tt.child_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child.stdout.readline()
+handle.flush()
+assert b'"late"' not in open(OUT, "rb").read()
+child.communicate("end")
 """,
     )
     (turn,) = read_paths([str(out)], strict=True).turns
-    assert tools(turn) == ["late"]
+    assert [(span.tool, span.outcome) for span in turn.spans] == [("late", "ok")]
 
 
 def test_a_subprocess_without_the_variables_is_a_stranger(tmp_path):

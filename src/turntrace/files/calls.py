@@ -39,7 +39,7 @@ class Calls:
         os.close(fd)
 
     def lock(self, fd: int) -> bool:
-        """Take the exclusive lock of an open file at once; False when another one has it.
+        """Take the exclusive lock of an open file at once; False when another one has it or there is none.
 
         The kernel frees it when the descriptor is closed or the process ends, however it ends.
         """
@@ -47,7 +47,7 @@ class Calls:
             return False
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError:  # taken, or a file system that has no locks
             return False
         return True
 

@@ -1,13 +1,17 @@
 """The journal of one live turn: one write(2) a line, marked as alive by a lock of the kernel's."""
 
 import os
+import time
 from pathlib import Path
+from typing import Final
 
 from turntrace.files.append import write_all
-from turntrace.files.calls import Calls
+from turntrace.files.calls import Calls, fcntl
 from turntrace.files.out import FILE_MODE
 
 __all__ = ["JournalFile"]
+
+_PATIENCE_NS: Final = 10_000_000
 
 
 class JournalFile:
@@ -49,12 +53,18 @@ class JournalFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         while self._fd < 0:
             fd = self._calls.open(self.path, flags, FILE_MODE)
-            self._calls.lock(fd)
+            self._mark(fd)
             if os.fstat(fd).st_nlink:
                 self._fd = fd
             else:  # whoever had joined it deleted it in between
                 self._calls.close(fd)
         self.is_written = True
+
+    def _mark(self, fd: int) -> None:
+        """Lock the file; who looks at a lock or deletes the file holds it for a moment only."""
+        deadline_ns = time.monotonic_ns() + _PATIENCE_NS
+        while not self._calls.lock(fd) and fcntl is not None and time.monotonic_ns() < deadline_ns:
+            time.sleep(0.0005)
 
     def close(self) -> None:
         """Close the descriptor; the next line opens the file again."""

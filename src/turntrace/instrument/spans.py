@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from opentelemetry.context import Context, attach, get_current
-from opentelemetry.trace import Span, SpanKind, StatusCode, set_span_in_context
+from opentelemetry.trace import Span, SpanKind, StatusCode, get_current_span, set_span_in_context
 
 from turntrace.core.attributes import ERROR_TYPE, EXCLUSIVE_MS, OUTCOME, PHASE, ROUND
 from turntrace.core.outcomes import Outcome, outcome_of
@@ -96,7 +96,8 @@ class PhaseSpan:
         context = get_current()
         recorder = self._recorder
         sink: Any = context.get(TURN_KEY)
-        if sink is None or sink.closed:
+        current = get_current_span(context).get_span_context()
+        if sink is None or sink.closed or sink.turn.trace_id != current.trace_id:
             sink = recorder.sink(context)
             if sink is None and not recorder.is_remote(context):
                 return

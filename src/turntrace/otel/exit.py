@@ -44,37 +44,42 @@ def end(processor: TurnSpanProcessor, shut_down: Callable[[], None], timeout_s: 
 
 
 def at_exit(callback: Callable[[], None]) -> Callable[[], None]:
-    """Register ``callback`` for the end of this process and of children forked from it; returns what undoes it.
+    """Register ``callback`` for the end of this process and of its forked children; returns what undoes it."""
+    return _AtExit(callback).undo
+
+
+class _AtExit:
+    """A callback on the lists of all the ways in which a process ends by itself.
 
     multiprocessing ends its workers without atexit and has a list of its own, which it empties in a
-    worker that was forked, before it asks who wants to be on it again.
+    forked worker before it asks who wants to be on it again.
     """
-    is_wanted = [True]
 
-    def once() -> None:
-        if is_wanted:
-            callback()
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+        self._is_wanted = True
+        atexit.register(self._once)
+        self._list_in_worker()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._ask_in_child)
 
-    def on_worker_list(_: object = None) -> None:
+    def undo(self) -> None:
+        self._is_wanted = False
+        atexit.unregister(self._once)
+
+    def _once(self) -> None:
+        if self._is_wanted:
+            self._callback()
+
+    def _list_in_worker(self, _: object = None) -> None:
         util = sys.modules.get("multiprocessing.util")
         if util is not None and multiprocessing.parent_process() is not None:
-            util.Finalize(None, once, exitpriority=0)
+            util.Finalize(None, self._once, exitpriority=0)
 
-    def in_child() -> None:
+    def _ask_in_child(self) -> None:
         util = sys.modules.get("multiprocessing.util")
-        if util is not None and is_wanted:
-            util.register_after_fork(once, on_worker_list)
-
-    atexit.register(once)
-    on_worker_list()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=in_child)
-
-    def undo() -> None:
-        atexit.unregister(once)
-        is_wanted.clear()
-
-    return undo
+        if util is not None and self._is_wanted:
+            util.register_after_fork(self, _AtExit._list_in_worker)
 
 
 def flush_on_sigterm(flush: Callable[[], None]) -> bool:

@@ -64,8 +64,7 @@ class TurnSpanProcessor(SpanProcessor):
         try:
             if self._adopted_by is not None:
                 self._decide_who_exports()
-            inherited = self.recording.table.inherited_spans
-            if inherited and span.get_span_context().span_id in inherited:
+            if self.recording.table.is_inherited(span.get_span_context()):
                 return  # a copy in a forked child; the parent ends and exports the span
             span = self._end.ended(span)
             for batch in self._batches:

@@ -77,15 +77,17 @@ class Recording:
                 self.guard.lost(str(self.options.out), error, 1)
 
     def sink(self, context: Context) -> LiveTurn | NestedTurn | None:
-        """The live turn that ``context`` lies in: carried by it, of its current span, or the only one."""
-        found = self.table.in_context(context)
-        if found is not None:
-            return found
+        """The live turn that ``context`` lies in: of its current span, carried by it, or the only one."""
         current = get_current_span(context).get_span_context()
+        found = self.table.in_context(context)
         if not current.is_valid:
-            return self.table.only_turn()
+            return self.table.only_turn() if found is None else found
         opened = self.table.open_spans.get(current.span_id)
-        return opened.sink if opened is not None else self.table.of_trace(current.trace_id)
+        if opened is not None:
+            return opened.sink
+        if found is not None and found.turn.trace_id == current.trace_id:
+            return found
+        return self.table.of_trace(current.trace_id)
 
     def keep_exclusive(self) -> dict[int, int]:
         """The exclusive times (ns) that wait for an exporter made by wrap(), by span id."""

@@ -189,8 +189,9 @@ def _classify(
         opened.phase = "provider_connect"
     if opened.phase == MODEL_PHASE and opened.model_call is None:
         opened.model_call = opened
-    if opened.phase == TOOL_PHASE and opened.tool_call is None and TOOL_NAME in attributes:
-        opened.tool_call = opened
+    if opened.phase == TOOL_PHASE and TOOL_NAME in attributes:
+        opened.tool = attributes[TOOL_NAME]
+        opened.tool_call = opened.tool_call or opened
     if verdict.role in ROOT_ROLES and opened.span_id != opened.turn.root_id:
         _nest(opened, verdict, attributes)
     opened.round = attributes.get(ROUND) or _round(opened, above)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from opentelemetry.context import Context
+from opentelemetry.trace import SpanContext
 
 from turntrace.otel.live_turn import LiveTurn, NestedTurn, OpenSpan
 from turntrace.otel.slot import TURN_KEY
@@ -53,6 +54,10 @@ class TurnTable:
         """The one live turn of the process when there is exactly one; local roots do not count."""
         turns = [turn for turn in tuple(self.live) if not turn.candidate and turn.end_ns is None]
         return turns[0] if len(turns) == 1 else None
+
+    def is_inherited(self, context: SpanContext | None) -> bool:
+        """Whether a span was open in the parent when this process was forked from it."""
+        return bool(self.inherited_spans) and context is not None and context.span_id in self.inherited_spans
 
     def after_fork(self) -> None:
         """In a forked child: the parent's turns are its own; their traces are remembered for fragments."""

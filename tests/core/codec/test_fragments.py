@@ -69,3 +69,13 @@ def test_counters_are_added_once_they_are_the_turn_s():
     merged = merge_fragments(TURN, [own, shared])
     assert merged.counters == {"x": 3, "y": 3}
     assert [warn.code for warn in merged.warnings] == ["fragment_counters"]
+
+
+def test_a_span_that_was_open_in_the_block_ends_where_its_fragment_says():
+    """A child process that outlives the turn tells the end later; a reader shows that, once."""
+    ended = span("b", "a")
+    still_open = replace(ended, end_ns=0, outcome="incomplete")
+    block = merge_fragments(TURN, [fragment(still_open)])
+    merged = merge_fragments(block, [fragment(ended)])
+    assert [found for found in merged.spans if found.span_id == "b"] == [ended]
+    assert merge_fragments(merged, [fragment(still_open)]) == merged

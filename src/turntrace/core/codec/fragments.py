@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from turntrace.core.model import Turn, Warn
+from turntrace.core.model import Span, Turn, Warn
 
 __all__ = ["merge_fragments"]
 
@@ -12,12 +12,13 @@ __all__ = ["merge_fragments"]
 def merge_fragments(turn: Turn, fragments: Iterable[Turn]) -> Turn:
     """The turn with what other processes journaled of it: spans whose ancestors reach the turn.
 
-    Usage and marks come along with their spans. Counters are added when every span of a fragment belongs
+    A span that was still open when its turn's block was written ends where its fragment says. Usage and
+    marks come along with their spans. Counters are added when every span of a fragment belongs
     to the turn; else nobody knows whose they are, and a warning says so.
     """
     parts = [part for part in fragments if part.trace_id == turn.trace_id]
     joined = _joined_ids(turn, parts)
-    spans, usage, marks, warnings = list(turn.spans), list(turn.usage), list(turn.marks), list(turn.warnings)
+    spans, usage, marks, warnings = _ended(turn, parts), list(turn.usage), list(turn.marks), list(turn.warnings)
     counters = Counter(turn.counters)
     for part in parts:
         found = [span for span in part.spans if span.span_id in joined]
@@ -39,6 +40,12 @@ def merge_fragments(turn: Turn, fragments: Iterable[Turn]) -> Turn:
         warnings=tuple(warnings),
         counters=dict(counters),
     )
+
+
+def _ended(turn: Turn, parts: Iterable[Turn]) -> list[Span]:
+    """The spans of ``turn``; for an open one the fragment's, when it has ended since."""
+    ended = {span.span_id: span for part in parts for span in part.spans if span.outcome != "incomplete"}
+    return [ended.get(span.span_id, span) if span.outcome == "incomplete" else span for span in turn.spans]
 
 
 def _joined_ids(turn: Turn, parts: Iterable[Turn]) -> set[str]:
