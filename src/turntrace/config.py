@@ -175,7 +175,7 @@ def _otel(env: Mapping[str, str]) -> dict[str, Any]:
         "sdk_disabled": is_true(env.get("OTEL_SDK_DISABLED")),
         "service_name": env.get("OTEL_SERVICE_NAME") or None,
         "resource_attributes": env.get("OTEL_RESOURCE_ATTRIBUTES", ""),
-        "queue_size": int(env.get("OTEL_BSP_MAX_QUEUE_SIZE", "").strip() or 2048),
+        "queue_size": _size(env.get("OTEL_BSP_MAX_QUEUE_SIZE", ""), 2048),
         "traceparent": env.get("TRACEPARENT") or None,
         "tracestate": env.get("TRACESTATE") or None,
     }
@@ -183,4 +183,9 @@ def _otel(env: Mapping[str, str]) -> dict[str, Any]:
 
 def _milliseconds(text: str, default_s: float) -> float:
     """Seconds from a millisecond text; a bad value is left to the SDK, which says so itself."""
-    return float(text) / 1000 if text.strip().isdigit() else default_s
+    return float(text) / 1000 if text.strip().isdecimal() else default_s
+
+
+def _size(text: str, default: int) -> int:
+    """A whole number above zero; a bad value is left to the SDK as well."""
+    return (int(text) if text.strip().isdecimal() else 0) or default

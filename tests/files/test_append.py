@@ -7,7 +7,9 @@ import sys
 import pytest
 
 from turntrace.files import lock
-from turntrace.files.append import Rotation, append_block, write_all
+from turntrace.files.append import Rotation, append_aside, append_block, append_blocks, write_all
+from turntrace.files.brief_calls import BriefCalls
+from turntrace.files.calls import Calls
 from turntrace.files.lock import FileLock
 
 KEEP_ALL = Rotation()
@@ -107,3 +109,24 @@ def test_a_full_disk_is_an_error():
     with pytest.raises(OSError, match="space"):
         write_all(fd, b"x")
     os.close(fd)
+
+
+@pytest.mark.parametrize("calls", [Calls, BriefCalls])
+def test_blocks_follow_one_another_without_a_gap(tmp_path, calls):
+    """By either kind of system call a line feed is added after a half line only."""
+    out = tmp_path / "t.ndjson"
+    for number in range(3):
+        assert append_blocks(out, [b"%d\n" % number], KEEP_ALL, calls=calls()) == out
+    assert append_aside(out, [b"a\n"], calls()) == append_aside(out, [b"b\n"], calls())
+    assert out.read_bytes() == b"0\n1\n2\n"
+    assert (tmp_path / f"t.ndjson.{os.getpid()}").read_bytes() == b"a\nb\n"
+
+
+def test_blocks_given_together_are_rotated_between_them(tmp_path):
+    """A file that grows too large within one call is moved before the block that does not fit."""
+    out = tmp_path / "t.ndjson"
+    blocks = [b"%d234567\n" % number for number in range(5)]
+    append_blocks(out, blocks, Rotation(max_bytes=20, keep=2))
+    assert out.read_bytes() == blocks[4]
+    assert (tmp_path / "t.ndjson.1").read_bytes() == blocks[2] + blocks[3]
+    assert (tmp_path / "t.ndjson.2").read_bytes() == blocks[0] + blocks[1]

@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 from turntrace.files import lock, process
+from turntrace.files.calls import Calls
 from turntrace.files.journal import JournalFile
-from turntrace.files.lock import is_locked
+from turntrace.files.lock import claimed, is_locked
 from turntrace.files.process import is_alive, started_ticks
 
 
@@ -84,3 +85,57 @@ def test_a_pid_is_alive_only_as_the_process_that_wrote(monkeypatch):
 
     monkeypatch.setattr(process.os, "kill", refused)
     assert is_alive(1, None)
+
+
+def test_a_file_that_was_deleted_before_it_was_marked_is_made_again(tmp_path):
+    """A reader that joined the journal in the very moment it opens does not take its lines away."""
+
+    class Deleting(Calls):
+        """Deletes the file behind the first open."""
+
+        opened = 0
+
+        def open(self, path, flags, mode):
+            fd = super().open(path, flags, mode)
+            self.opened += 1
+            if self.opened == 1:
+                path.unlink()
+            return fd
+
+    calls = Deleting()
+    journal = JournalFile(tmp_path / "j.part", calls)
+    journal.write(b"a\n")
+    assert calls.opened == 2
+    assert journal.path.read_bytes() == b"a\n"
+    journal.close()
+
+
+def test_a_look_at_the_lock_delays_the_mark_only(tmp_path):
+    """Who asks whether a writer lives holds the lock for a moment; the writer tries again, and not for long."""
+    path = tmp_path / "j.part"
+    path.touch()
+    journal = JournalFile(path)
+    with claimed(path) as is_mine:
+        assert is_mine
+        journal.write(b"a\n")
+    assert path.read_bytes() == b"a\n"
+    journal.close()
+
+
+def test_a_journal_that_is_left_stands(tmp_path):
+    """What a process leaves for the next one is there and no longer marked."""
+    journal = JournalFile(tmp_path / "j.part")
+    journal.write(b"a\n")
+    journal.leave()
+    assert journal.path.read_bytes() == b"a\n"
+    assert not is_locked(journal.path)
+
+
+def test_a_part_is_read_while_the_file_is_open(tmp_path):
+    """Any stretch of what was written; nothing of a file that is closed."""
+    journal = JournalFile(tmp_path / "j.part")
+    journal.delete()
+    assert (journal.write(b"ab\n"), journal.write(b"cd\n")) == (0, 3)
+    assert journal.part(3, 3) == b"cd\n"
+    journal.close()
+    assert journal.part(3, 3) == b""

@@ -93,3 +93,11 @@ def test_newest_counts_the_journal_of_a_live_turn(tmp_path):
         path.write_text("")
         os.utime(path, (at, at))
     assert newest(tmp_path) == old
+
+
+def test_a_journal_that_goes_meanwhile_does_not_hide_its_trace(tmp_path, monkeypatch):
+    """A turn that is closed between the listing and the look at the time counts by its trace."""
+    trace = tmp_path / "a.ndjson"
+    trace.write_text("")
+    monkeypatch.setattr("turntrace.files.out.parts_of", lambda out: [tmp_path / "gone.part"])
+    assert newest(tmp_path) == trace

@@ -6,10 +6,18 @@ carries a run id and an agent; its own turn is derived, so no span stands in a f
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from turntrace.core.model import Span, Turn
+from turntrace.core.outcomes import Outcome, TurnStatus
 
 __all__ = ["nested_turns"]
+
+_STATUSES: Final[Mapping[Outcome, TurnStatus]] = {
+    "incomplete": "interrupted",
+    "error": "error",
+    "cancelled": "cancelled",
+}
 
 
 def nested_turns(turn: Turn) -> Iterator[Turn]:
@@ -88,11 +96,7 @@ def _nested(turn: Turn, root: Span, spans: list[Span], parent_run_id: str) -> Tu
         root_name=root.name,
         agent=root.agent,
         model=models[0].model if models else None,
-        status="interrupted"
-        if root.outcome == "incomplete"
-        else "error"
-        if root.outcome == "error"
-        else "ok",
+        status=_STATUSES.get(root.outcome, "ok"),
         first_chunk_ns=None,
         first_token_ns=None,
         first_visible_ns=None,

@@ -85,7 +85,8 @@ class BriefCalls(Calls):
         if not self.is_brief:
             return super().byte_at(fd, offset)
         found = ctypes.create_string_buffer(1)
-        return found.raw[: self._made(lambda: self._libc.pread(fd, found, 1, offset))]
+        length_bytes = self._made(lambda: self._libc.pread(fd, found, 1, offset))
+        return found.raw[:length_bytes]
 
     def _made(self, call: Callable[[], int], path: str | None = None) -> int:
         """The result of ``call``, made again when a signal came in between."""

@@ -24,6 +24,11 @@ _IDLE_BYTES: Final = 256 << 10
 """A file with no live turn is replaced above this size."""
 
 _FULL_BYTES: Final = 16 << 20
+"""A file with live turns is replaced above this size, if they are not many."""
+
+_MAX_MOVED: Final = 64
+
+_TOO_FULL_BYTES: Final = 256 << 20
 """A file with live turns is replaced above this size."""
 
 Chunk = tuple[int, int]
@@ -33,7 +38,7 @@ Chunk = tuple[int, int]
 class Intake:
     """The shared journal of one process beside one trace. Used by the writer's thread only."""
 
-    __slots__ = ("_calls", "_chunks", "_file", "_out", "_own", "_waiting")
+    __slots__ = ("_calls", "_chunks", "_file", "_holds_left", "_out", "_own", "_waiting")
 
     def __init__(self, out: Path, calls: Calls) -> None:
         self._out = out
@@ -41,6 +46,7 @@ class Intake:
         self._chunks: dict[str, list[Chunk]] = {}
         self._own: dict[str, JournalFile] = {}
         self._waiting: list[tuple[str, bytes]] = []
+        self._holds_left = False
         self._file = self._new_file()
 
     def _new_file(self) -> JournalFile:
@@ -65,6 +71,7 @@ class Intake:
             own = self._own.get(run_id)
             if own is not None:
                 own.write(lines)
+                own.close()
                 continue
             head = _switch(run_id, closed=False)
             placed.append((run_id, (offset + len(head), len(lines))))
@@ -74,7 +81,7 @@ class Intake:
             start = self._file.write(b"".join(parts))
             for run_id, (place, length) in placed:
                 self._chunks.setdefault(run_id, []).append((start + place, length))
-        if self._file.size_bytes > _FULL_BYTES:
+        if self._is_full():
             self._graduate()
 
     def read(self, run_id: str) -> list[bytes]:
@@ -103,6 +110,12 @@ class Intake:
         else:
             self._replace()
 
+    def leave(self, run_id: str) -> None:
+        """Forget a run whose lines are to stand as they are, for the next process."""
+        self.flush()
+        self._own.pop(run_id, None)
+        self._holds_left = self._chunks.pop(run_id, None) is not None or self._holds_left
+
     def end(self) -> None:
         """The process or the recording ends: without live turns the file goes."""
         if not self._chunks:
@@ -114,14 +127,22 @@ class Intake:
             file.close()
 
     def _replace(self) -> None:
-        self._file.delete()
-        self._file = self._new_file()
+        if self._holds_left:
+            self._file.close()
+        else:
+            self._file.delete()
+        self._file, self._holds_left = self._new_file(), False
+
+    def _is_full(self) -> bool:
+        size_bytes = self._file.size_bytes
+        return size_bytes > _TOO_FULL_BYTES or (size_bytes > _FULL_BYTES and len(self._chunks) <= _MAX_MOVED)
 
     def _graduate(self) -> None:
         """Move the live turns of a full file to journals of their own."""
         for run_id in tuple(self._chunks):
             own = JournalFile(journal_path(self._out, run_id), self._calls)
             own.write(b"".join(self.read(run_id)))
+            own.close()  # opened again for each write: there may be more turns than descriptors
             self._own[run_id] = own
         self._chunks.clear()
         self._replace()
@@ -148,6 +169,10 @@ class IntakeJournal:
     def delete(self) -> None:
         """See Intake.release."""
         self._intake.release(self._run_id)
+
+    def leave(self) -> None:
+        """See Intake.leave."""
+        self._intake.leave(self._run_id)
 
     def close(self) -> None:
         """Nothing: the file is shared."""

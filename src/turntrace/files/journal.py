@@ -66,6 +66,10 @@ class JournalFile:
         while not self._calls.lock(fd) and fcntl is not None and time.monotonic_ns() < deadline_ns:
             time.sleep(0.0005)
 
+    def leave(self) -> None:
+        """Let the file stand as it is, for the next process."""
+        self.close()
+
     def close(self) -> None:
         """Close the descriptor; the next line opens the file again."""
         if self._fd >= 0:

@@ -58,9 +58,9 @@ def read_paths(paths: Sequence[str], *, strict: bool = False, rule: Rule | None 
 def _read(path: str, rule: Rule | None) -> tuple[list[Turn], list[Issue]]:
     if path == STDIN:
         return _read_stream(sys.stdin.buffer, path, [], rule)
-    # journals first: a turn that closes meanwhile stands in both, one that closed before in the file
-    parts = read_parts(Path(path))
     try:
+        # journals first: a turn that closes meanwhile stands in both, one that closed before in the file
+        parts = read_parts(Path(path))
         with Path(path).open("rb") as file:
             return _read_stream(file, path, parts, rule)
     except OSError as error:

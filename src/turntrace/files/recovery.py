@@ -71,6 +71,8 @@ def _is_turn(record: Turn) -> bool:
 
 def _stands_in(out: Path, run_id: str) -> bool:
     """Whether a complete block of the run is in the file: its process died before it deleted the journal."""
+    if not out.exists():
+        return False
     with _mapped(out) as data:
         if data is None or data.find(run_id.encode()) < 0:
             return False

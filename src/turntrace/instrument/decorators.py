@@ -6,7 +6,7 @@ its context attached inside each pull only, so that the consumer never runs insi
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -64,120 +64,106 @@ def _around_coroutine(function: Around, block: Callable[[], Block]) -> Around:
 
 
 def _around_generator(function: Around, block: Callable[[], Block]) -> Around:
-    return lambda *args, **kwargs: _Pulls(function(*args, **kwargs), block())
+    def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        generator, held = function(*args, **kwargs), _Held(block())
+        step, value = generator.send, None
+        while True:
+            try:
+                with held:
+                    item = step(value)
+            except StopIteration as end:
+                return end.value
+            try:
+                step, value = generator.send, (yield item)
+            except GeneratorExit:
+                with held.leaving():
+                    generator.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 - it goes to the generator, which decides
+                step, value = generator.throw, error
+
+    return call
 
 
 def _around_async_generator(function: Around, block: Callable[[], Block]) -> Around:
-    return lambda *args, **kwargs: _AsyncPulls(function(*args, **kwargs), block())
+    async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        generator, held = function(*args, **kwargs), _Held(block())
+        step, value = generator.asend, None
+        while True:
+            try:
+                with held:
+                    item = await step(value)
+            except StopAsyncIteration:
+                return
+            try:
+                step, value = generator.asend, (yield item)
+            except GeneratorExit:
+                with held.leaving():
+                    await generator.aclose()
+                raise
+            except BaseException as error:  # noqa: BLE001 - it goes to the generator, which decides
+                step, value = generator.athrow, error
+
+    return call
 
 
 class _Held:
     """A block entered at the first pull, left at the end, and current inside pulls only."""
 
-    __slots__ = ("_block", "_inside", "_is_over", "_outside")
+    __slots__ = ("_block", "_inside", "_is_begun", "_outside")
 
     def __init__(self, block: Block) -> None:
         self._block = block
+        self._is_begun = False
         self._inside: Any = None
         self._outside: Any = None
-        self._is_over = False
 
     def __enter__(self) -> None:
-        self._outside = get_current()
-        if self._inside is None:
-            self._block.__enter__()
+        if self._is_begun:
+            self.resume()
         else:
-            attach(self._inside)
+            self._is_begun = True
+            self._outside = get_current()
+            self._block.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._inside = get_current()
-        if kind is not None and not self._is_over:
-            self._is_over = True
-            is_end = issubclass(kind, StopIteration | StopAsyncIteration)
-            self._block.__exit__(None if is_end else kind, None if is_end else error, None)
+        if kind is None:
+            self._inside = get_current()
+            attach(self._outside)
+        elif issubclass(kind, StopIteration | StopAsyncIteration):
+            self.leave(None, None)
+        else:
+            self.leave(kind, error)
+
+    def resume(self) -> None:
+        """Make the block current where the generator is pulled now."""
+        self._outside = get_current()
+        attach(self._inside)
+
+    def leave(self, kind: type[BaseException] | None, error: BaseException | None) -> None:
+        """End the block."""
+        self._block.__exit__(kind, error, None)
         attach(self._outside)
 
-    def abandon(self) -> None:
-        """The generator was dropped before its end."""
-        if not self._is_over and self._inside is not None:
-            self._is_over = True
-            self._outside = get_current()
-            attach(self._inside)
-            self._block.__exit__(GeneratorExit, None, None)
-            attach(self._outside)
+    def leaving(self) -> "_Leaving":
+        """``with held.leaving():`` the generator is closed inside the block, which ends with it."""
+        return _Leaving(self)
 
 
-class _Pulls:
-    """A generator whose body runs in the block's context."""
+class _Leaving:
+    """The last time that the block is current."""
 
-    def __init__(self, generator: Any, block: Block) -> None:
-        self._generator = generator
-        self._held = _Held(block)
+    __slots__ = ("_held",)
 
-    def __iter__(self) -> "_Pulls":
-        return self
+    def __init__(self, held: _Held) -> None:
+        self._held = held
 
-    def __next__(self) -> Any:
-        return self.send(None)
+    def __enter__(self) -> None:
+        self._held.resume()
 
-    def send(self, value: Any) -> Any:
-        """See generator.send."""
-        with self._held:
-            return self._generator.send(value)
-
-    def throw(self, error: BaseException) -> Any:
-        """See generator.throw."""
-        with self._held:
-            return self._generator.throw(error)
-
-    def close(self) -> None:
-        """See generator.close."""
-        try:
-            self._generator.close()
-        finally:
-            self._held.abandon()
-
-    def __del__(self) -> None:
-        self._held.abandon()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._generator, name)
-
-
-class _AsyncPulls:
-    """An async generator whose body runs in the block's context."""
-
-    def __init__(self, generator: Any, block: Block) -> None:
-        self._generator = generator
-        self._held = _Held(block)
-
-    def __aiter__(self) -> "_AsyncPulls":
-        return self
-
-    async def __anext__(self) -> Any:
-        return await self.asend(None)
-
-    async def asend(self, value: Any) -> Any:
-        """See agen.asend."""
-        with self._held:
-            return await self._generator.asend(value)
-
-    async def athrow(self, error: BaseException) -> Any:
-        """See agen.athrow."""
-        with self._held:
-            return await self._generator.athrow(error)
-
-    async def aclose(self) -> None:
-        """See agen.aclose."""
-        try:
-            await self._generator.aclose()
-        finally:
-            self._held.abandon()
-
-    def __del__(self) -> None:
-        self._held.abandon()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._generator, name)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.leave(kind or GeneratorExit, error)

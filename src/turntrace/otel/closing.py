@@ -3,6 +3,9 @@
 Runs on the writer's thread, or on the exiting main thread. Nothing here grows with the number of turns.
 """
 
+import math
+import time
+
 from turntrace.core.attribution import attribute
 from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import Turn
@@ -33,11 +36,12 @@ class Closer:
         turn = opened.turn
         if turn.closed or turn.who.turn_source == "run":
             return
+        writer = self._recording.writer
         if not turn.open_spans:
-            self._recording.writer.submit_later(self.close, turn)
+            writer.submit_later(self._leave if writer.is_behind else self.close, turn)
         elif opened.span_id == turn.root_id:
             self._lingering[turn] = turn.now_ns() + int(self._recording.options.linger_s * 1e9)
-            self._recording.writer.wake()
+            writer.wake()
 
     def opened_remotely(self, turn: LiveTurn) -> None:
         """A local root below a span of another process opened: look whether the turn of that is live."""
@@ -51,7 +55,7 @@ class Closer:
         for turn, deadline_ns in tuple(self._lingering.items()):
             if turn.closed or turn.now_ns() >= deadline_ns:
                 self._lingering.pop(turn, None)
-                self.close(turn)
+                self._recording.writer.submit_later(self.close, turn)
         if self._blocks.is_waiting:
             self._blocks.flush()
         return bool(self._lingering) or self._blocks.is_waiting
@@ -65,13 +69,17 @@ class Closer:
 
     # -- closing ----------------------------------------------------------------------------------------
 
-    def close_all(self) -> None:
-        """Close every live turn: the process or the recording ends."""
+    def close_all(self, until_s: float = math.inf) -> None:
+        """Close every live turn: the process or the recording ends.
+
+        Turns that are not closed by the monotonic second ``until_s`` stay in their journals, whole, for the
+        next process that opens the file.
+        """
         writer = self._recording.writer
         with writer.paused():
-            writer.drain()
+            writer.drain(until_s)
             for turn in tuple(self._recording.table.live):
-                self.close(turn)
+                (self.close if time.monotonic() < until_s else self._leave)(turn)
             self.finish()
             if self._recording.intake is not None:
                 self._recording.intake.end()
@@ -88,7 +96,6 @@ class Closer:
             if turn.closed:
                 return
             turn.closed = True
-        self._recording.writer.run_jobs()  # lines of this turn that came after those run last
         self._lingering.pop(turn, None)
         self._recording.table.remove(turn)
         self._end_open_spans(turn)
@@ -99,6 +106,17 @@ class Closer:
             turn.log.close()
         elif turn.log.out is not None:
             turn.result = self._publish(turn.log)
+
+    def _leave(self, turn: LiveTurn) -> None:
+        """Write no block for the turn: there are too many, or there is no time."""
+        with turn.lock:
+            if turn.closed:
+                return
+            turn.closed = True
+        self._lingering.pop(turn, None)
+        self._recording.table.remove(turn)
+        self._recording.guard.drop("unclosed")
+        turn.log.leave()
 
     def roll_over(self, turn: LiveTurn) -> None:
         """Close a turn that grew beyond its bounds as interrupted, and go on under a new run id."""

@@ -37,7 +37,7 @@ def end(processor: TurnSpanProcessor, shut_down: Callable[[], None], timeout_s: 
             done.set()
 
     is_aside = writer.run_aside(work)
-    processor.closer.close_all()
+    processor.closer.close_all(deadline_s)
     if is_aside:
         done.wait(max(0.0, deadline_s - time.monotonic()))
     writer.stop(0.0)

@@ -6,12 +6,14 @@ writes it. A disk that takes longer than 100 ms twice moves a sync journal to th
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from turntrace.core.attributes import content_free
 from turntrace.core.codec import journal as lines
 from turntrace.core.model import Mark, Turn, Usage, Warn
+from turntrace.errors import TraceReadError
 from turntrace.files.fragments import Part, parts_with_trace, remove_joined, turn_lives_elsewhere
 from turntrace.files.intake import IntakeJournal
 from turntrace.files.journal import JournalFile
@@ -106,7 +108,7 @@ class FileLog:
         try:
             self._journal.write(data)
         except OSError as error:
-            self._recording.guard.lost(str(self._journal.path), error, data.count(b"\n"))
+            self._recording.guard.lost(str(self._path), error, data.count(b"\n"))
         if time.monotonic_ns() - start_ns > _SLOW_NS and self._is_sync:
             self._recording.disk_was_slow()
             self._is_sync = not self._recording.slow_disk
@@ -156,8 +158,24 @@ class FileLog:
         """See TurnLog."""
         told = [*self._journal.read(), *self._gathered]  # a short turn never was on the disk
         self._parts = parts_with_trace(self._path, f"{self._turn.trace_id:032x}")
-        self._record = journal_record(told, self._parts, sampled=self._turn.who.sampled)
+        try:
+            record = self._told(told)
+        except TraceReadError:  # the disk took other lines, but not the header
+            record = self._told([self._header(), *told])
+        self._record = self._with_losses(record)
         return self._record
+
+    def _told(self, told: list[bytes]) -> Turn:
+        return journal_record(told, self._parts, sampled=self._turn.who.sampled)
+
+    def _with_losses(self, record: Turn) -> Turn:
+        """``record`` with the number of spans whose lines the disk did not take."""
+        turn = self._turn
+        missing = turn.span_count - bool(turn.root_id) - len(record.spans)
+        if not turn.closed or missing <= 0:
+            return record
+        lost = Warn(code="lines_lost", message=f"spans that could not be written: {missing}")
+        return replace(record, dropped=record.dropped + missing, warnings=(*record.warnings, lost))
 
     def has_turn_elsewhere(self) -> bool:
         """See TurnLog."""
@@ -170,6 +188,11 @@ class FileLog:
         if self._parts and self._record is not None:
             remove_joined(self._parts, self._record)
         self._parts, self._record = [], None
+
+    def leave(self) -> None:
+        """See TurnLog."""
+        self.flush()
+        self._journal.leave()
 
     def close(self) -> None:
         """See TurnLog."""

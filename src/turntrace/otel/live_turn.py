@@ -79,6 +79,10 @@ class TurnLog(Protocol):
         """Forget what was kept: the block is written, or the local root was no turn."""
         ...
 
+    def leave(self) -> None:
+        """Write what was gathered and let the journal stand as it is."""
+        ...
+
     def close(self) -> None:
         """Give back the descriptor."""
         ...

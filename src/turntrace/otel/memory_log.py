@@ -74,6 +74,10 @@ class MemoryLog:
         """See TurnLog."""
         self._table = SpanTable()
 
+    def leave(self) -> None:
+        """See TurnLog."""
+        self.discard()
+
     def close(self) -> None:
         """See TurnLog."""
 

@@ -47,11 +47,12 @@ class SpanEnder:
             return span
         context = span.get_span_context()
         opened = None if context is None else recording.table.open_spans.get(context.span_id)
-        if opened is None or context is None:
-            recording.guard.drop("unseen_start")
-            return span
         attributes = dict(span.attributes or {})
         verdict = classify(scope.name if scope else "", span.name, KIND_NAMES[span.kind], attributes)
+        if opened is None:
+            if verdict.role is not Role.DROP:
+                recording.guard.drop("unseen_start")
+            return span
         _reclassify(opened, verdict, attributes)
         opened.verdict = verdict
         status = _STATUS[span.status.status_code]

@@ -64,6 +64,9 @@ class SpanStarter:
         scope = span.instrumentation_scope
         if scope is not None and scope.name == OWN_SCOPE:
             return  # the recording API tells its own spans itself
+        if span.get_span_context().span_id in self._table.open_spans:
+            self._recording.guard.say("a provider has the same processor twice; its spans are recorded once")
+            return
         attributes = dict(span.attributes or {})  # a plain dict is read many times faster
         verdict = classify(scope.name if scope else "", span.name, KIND_NAMES[span.kind], attributes)
         if verdict.role is not Role.DROP:

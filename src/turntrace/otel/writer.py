@@ -4,6 +4,7 @@ It starts with the first thing there is to do, never at configure, so that a for
 In thread mode every journal line passes here, at most 50 ms behind; callers only append to a deque.
 """
 
+import math
 import threading
 import time
 from collections import deque
@@ -13,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from turntrace.otel.guard import Guard
 
-__all__ = ["QUEUE_LIMIT", "Flushable", "Writer"]
+__all__ = ["LATER_LIMIT", "QUEUE_LIMIT", "Flushable", "Writer"]
 
 _TICK_S: Final = 0.05
 _SLICE_NS: Final = 20_000_000
@@ -22,6 +23,9 @@ _SLICE_NS: Final = 20_000_000
 QUEUE_LIMIT: Final = 200_000
 """Jobs that may wait; on a disk that takes nothing, later ones are dropped and counted."""
 
+
+LATER_LIMIT: Final = 10_000
+"""Turns that may wait for their block; later ones stay in the journal."""
 
 Job = tuple[Callable[..., None], tuple[Any, ...]]
 
@@ -45,6 +49,7 @@ class Writer:
         "_guard",
         "_jobs",
         "_later",
+        "_ran",
         "_start",
         "_stop",
         "_thread",
@@ -65,7 +70,8 @@ class Writer:
         self._tick = tick
         self._after = after
         self._jobs: deque[Job] = deque()
-        self._later: deque[Job] = deque()
+        self._later: deque[tuple[int, Job]] = deque()
+        self._ran = 0
         self._wake = threading.Event()
         self._busy = threading.RLock()
         self._start = threading.Lock()
@@ -85,10 +91,18 @@ class Writer:
             self.wake()
 
     def submit_later(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Queue a job that gives way to all of ``submit``: a turn that is over is safe in its journal."""
-        self._later.append((function, arguments))
+        """Queue a job that runs after all that ``submit`` was given before it, and gives way to more of that.
+
+        A turn that is over is safe in its journal.
+        """
+        self._later.append((self._ran + len(self._jobs), (function, arguments)))
         if self._asleep:
             self.wake()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether more jobs of ``submit_later`` wait than are worth their memory."""
+        return len(self._later) >= LATER_LIMIT
 
     def wake(self) -> None:
         """Start the thread if need be, and let it look at once."""
@@ -99,20 +113,21 @@ class Writer:
                     self._thread.start()
         self._wake.set()
 
-    def drain(self) -> None:
-        """Run every job that waits, on the calling thread, and write what they gathered."""
+    def drain(self, until_s: float = math.inf) -> None:
+        """Run every job that waits, on the calling thread, and write what they gathered.
+
+        From the monotonic second ``until_s`` on, jobs of ``submit_later`` are left.
+        """
         with self._busy:
-            while self._jobs or self._later or self.gathered:
-                self._run_some(self._jobs)
-                if not self._jobs:
-                    self._run_some(self._later)
+            while self._jobs or self.gathered or (self._later and time.monotonic() < until_s):
+                self._run_some(self._next_job)
+                self._run_some(self._next_later)
 
     def run_jobs(self) -> None:
-        """Run what was submitted so far, before a job of ``submit_later`` goes on; for that job to call."""
+        """Run what was submitted so far, on the calling thread."""
         with self._busy:
             for _ in range(len(self._jobs)):
-                function, arguments = self._jobs.popleft()
-                self._guarded(function, arguments)
+                self._run_next(self._next_job)
 
     def paused(self) -> AbstractContextManager[bool]:
         """``with writer.paused():`` no job runs meanwhile."""
@@ -131,12 +146,28 @@ class Writer:
         self._wake.set()
         return True
 
-    def _run_some(self, jobs: deque[Job]) -> None:
-        """Run ``jobs`` for at most a slice of time, then write what they gathered."""
+    def _next_job(self) -> Job | None:
+        if not self._jobs:
+            return None
+        self._ran += 1  # before it leaves the queue: submit_later() may count it twice, never not at all
+        return self._jobs.popleft()
+
+    def _next_later(self) -> Job | None:
+        if not self._later or self._later[0][0] > self._ran:
+            return None
+        return self._later.popleft()[1]
+
+    def _run_next(self, take: Callable[[], Job | None]) -> bool:
+        job = take()
+        if job is not None:
+            self._guarded(*job)
+        return job is not None
+
+    def _run_some(self, take: Callable[[], Job | None]) -> None:
+        """Run the jobs that ``take`` finds for at most a slice of time, then write what they gathered."""
         deadline_ns = time.monotonic_ns() + _SLICE_NS
-        while jobs and time.monotonic_ns() < deadline_ns:
-            function, arguments = jobs.popleft()
-            self._guarded(function, arguments)
+        while time.monotonic_ns() < deadline_ns and self._run_next(take):
+            pass
         while self.gathered:
             self._guarded(self.gathered.pop().flush, ())
         self._guarded(self._after, ())
