@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry.trace import TracerProvider
 
-from turntrace.errors import TurntraceError
+from turntrace.errors import TraceReadError, TurntraceError
 from turntrace.instrument.api import count, generation, mark, phase, tool, turn
 from turntrace.instrument.turns import TurnSpan
 from turntrace.version import VERSION
@@ -88,7 +88,11 @@ def configure(  # noqa: PLR0913 - each is a question a user asks
         content=content,
         sigterm=flush_on_sigterm,
     )
-    return set_up(request)
+    handle = set_up(request)
+    # loaded now, so that the first stream of a turn does not wait for it
+    import turntrace.instrument.streams  # noqa: F401 - for its effect: it is loaded
+
+    return handle
 
 
 def attach(provider: TracerProvider, trace: str | PathLike[str] | None = None) -> "Handle":
@@ -126,14 +130,26 @@ def read(*paths: str | PathLike[str], strict: bool = False) -> "list[TurnReport]
     return [TurnReport.of(turn) for turn in read_paths([str(path) for path in paths], strict=strict).turns]
 
 
-def last(folder: str | PathLike[str] = ".turntrace") -> "TurnReport | None":
-    """The newest turn of the newest file in ``folder``; None when there is none."""
+def last(folder: str | PathLike[str] | None = None) -> "TurnReport | None":
+    """The newest turn: of what this process records to, else of the newest file in ``folder``.
+
+    ``folder`` is ``.turntrace`` unless it is given. None when there is no turn.
+    """
     from pathlib import Path
 
     from turntrace.files.out import newest
+    from turntrace.otel import slot
 
-    path = newest(Path(folder))
-    turns = [] if path is None else read(path)
+    recorder = slot.recorder if folder is None else None
+    if recorder is not None and recorder.out is not None:
+        recorder.flush()
+        path: Path | None = Path(recorder.out)
+    else:
+        path = newest(Path(folder or ".turntrace"))
+    try:
+        turns = [] if path is None else read(path)
+    except TraceReadError:
+        turns = []
     return turns[-1] if turns else None
 
 

@@ -25,6 +25,10 @@ __all__ = [
 
 JournalMode = Literal["sync", "thread", "off"]
 
+_MOST: Final = 1e12
+_MOST_S: Final = 86_400.0
+"""Nothing waits for longer than a day."""
+
 _JOURNAL_MODES: Final = ("sync", "thread", "off")
 
 OWN_VARIABLES: Final[Mapping[str, str]] = {
@@ -72,7 +76,7 @@ def number(env: Mapping[str, str], name: str, default: float) -> float:
     """The non-negative number in variable ``name``, or ``default`` when unset or empty.
 
     Raises:
-        ConfigurationError: when the text is not a finite, non-negative number.
+        ConfigurationError: when the text is not a number from 0 to 10**12.
     """
     text = env.get(name, "").strip()
     if not text:
@@ -81,8 +85,10 @@ def number(env: Mapping[str, str], name: str, default: float) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value < float("inf"):
-        raise ConfigurationError(f"{name}={text!r} is not a non-negative number; unset it for {default:g}")
+    if not 0 <= value <= _MOST:
+        raise ConfigurationError(
+            f"{name}={text!r} is not a number from 0 to 10**12; unset it for {default:g}"
+        )
     return value
 
 
@@ -143,7 +149,7 @@ class Settings:
         return cls(
             trace=env.get("TURNTRACE_TRACE") or None,
             disabled=is_true(env.get("TURNTRACE_DISABLED")),
-            exit_timeout_s=number(env, "TURNTRACE_EXIT_TIMEOUT", 1.5),
+            exit_timeout_s=min(number(env, "TURNTRACE_EXIT_TIMEOUT", 1.5), _MOST_S),
             journal=_journal(env),
             trace_max_bytes=int(number(env, "TURNTRACE_TRACE_MAX_BYTES", 256 * 1024 * 1024)),
             trace_keep=int(number(env, "TURNTRACE_TRACE_KEEP", 4)),
@@ -151,7 +157,7 @@ class Settings:
             labels=_pairs(env.get("TURNTRACE_LABELS", "")),
             metric_labels=_names(env, "TURNTRACE_METRIC_LABELS"),
             keep_attributes=_names(env, "TURNTRACE_KEEP_ATTRIBUTES"),
-            linger_s=number(env, "TURNTRACE_LINGER", 1.0),
+            linger_s=min(number(env, "TURNTRACE_LINGER", 1.0), _MOST_S),
             strict=is_true(env.get("TURNTRACE_STRICT")),
             propagate_hosts=_names(env, "TURNTRACE_PROPAGATE_HOSTS"),
             **_otel(env),

@@ -26,7 +26,7 @@ def test_the_demo_records_and_reports(execute, run, empty):
     assert "\n 1  retry_wait   one 429 in round 2; nothing else ran while it waited " in shown
     trace, first, second = shown.splitlines()[-3:]
     assert re.fullmatch(r"trace  demo\.ndjson +\d\d spans, \d+ kB, no prompts or outputs inside", trace)
-    assert first.startswith("next   turntrace report --tree ")
+    assert first.startswith("next   turntrace report demo.ndjson --tree ")
     assert second.startswith("       turntrace run -- python agent.py ")
     assert run("check", "demo.ndjson", "--contract", "--min-coverage", "0.95").exit_code == 0
     [turn] = json.loads(run("report", "demo.ndjson", "--json").stdout)["turns"]

@@ -1,6 +1,7 @@
 """Calls of a recorded turn: each model call and each tool call once, whoever made the spans."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -94,7 +95,10 @@ def test_a_generation_in_a_generation_is_the_same_call():
     assert [(one.span_id, one.parent_id) for one in folded.spans] == [("outer", "root"), ("http", "outer")]
     [report] = folded.usage
     assert (report.span_id, report.input_tokens) == ("outer", 10)
-    assert [(warn.code, warn.span_ids) for warn in folded.warnings] == [("before", ()), ("folded", ("inner",))]
+    assert [(warn.code, warn.span_ids) for warn in folded.warnings] == [
+        ("before", ()),
+        ("folded", ("inner",)),
+    ]
 
 
 def test_a_generation_around_several_calls_is_none_itself():
@@ -145,8 +149,17 @@ def test_resends_count_where_they_are_a_number(resends, expected):
 
 def test_what_the_agent_counted_itself_is_added():
     """Requests that no span shows come on top."""
-    both = counted(turn(chat("a"), tool("b"), counters={"model_requests": 2, "tool_calls": 3, "prefix_drift": 4}))
+    both = counted(
+        turn(chat("a"), tool("b"), counters={"model_requests": 2, "tool_calls": 3, "prefix_drift": 4})
+    )
     assert both.counters == {"model_requests": 3, "tool_calls": 4, "prefix_drift": 4}
+
+
+def test_a_tool_that_never_ended_is_named_by_its_span():
+    """A span that was open at a kill has its tool in its name only; any other name stays unnamed."""
+    cut = span("a", "tool_execution")
+    named = counted(turn(replace(cut, name="execute_tool bash"), replace(cut, span_id="b", name="batch")))
+    assert [one.tool for one in named.spans] == ["bash", None]
 
 
 def test_equal_response_ids_make_one_usage():

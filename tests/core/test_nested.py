@@ -88,7 +88,12 @@ def test_turns_come_outer_before_inner_with_the_nearest_as_parent():
 
 @pytest.mark.parametrize(
     ("outcome", "status", "completed_ns"),
-    [("ok", "ok", 10), ("error", "error", 10), ("incomplete", "interrupted", None), ("cancelled", "cancelled", 10)],
+    [
+        ("ok", "ok", 10),
+        ("error", "error", 10),
+        ("incomplete", "interrupted", None),
+        ("cancelled", "cancelled", 10),
+    ],
 )
 def test_the_outcome_of_the_sub_agent_is_the_status_of_its_turn(outcome, status, completed_ns):
     """One that never ended is interrupted and has no end."""
@@ -100,8 +105,8 @@ def naive(spans, owner):
     """The ids below ``owner``, each chain walked by hand."""
     parents = {one.span_id: one.parent_id for one in spans}
     below = set()
-    for start in parents:
-        at, seen = parents[start], {start}
+    for start, parent in parents.items():
+        at, seen = parent, {start}
         while at is not None and at not in seen and at != owner:
             seen.add(at)
             at = parents.get(at)

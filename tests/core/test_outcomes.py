@@ -19,7 +19,7 @@ class Strange(BaseException):
     """Neither an error nor a cancellation by its name."""
 
 
-class TimedOut(Cancelled, Exception):
+class CancelledTooLateError(Cancelled, Exception):
     """An Exception is an error, whatever else it is."""
 
 
@@ -28,7 +28,7 @@ class TimedOut(Cancelled, Exception):
     [
         (None, "ok"),
         (ValueError, "error"),
-        (TimedOut, "error"),
+        (CancelledTooLateError, "error"),
         (GeneratorExit, "abandoned"),
         (KeyboardInterrupt, "cancelled"),
         (SystemExit, "cancelled"),

@@ -9,7 +9,17 @@ from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import Turn
 from turntrace.files.out import fragment_path, journal_path
 
-__all__ = ["TRACE", "block", "dead_pid", "header", "phase", "root_end", "turn_lines", "write_fragment", "write_journal"]
+__all__ = [
+    "TRACE",
+    "block",
+    "dead_pid",
+    "header",
+    "phase",
+    "root_end",
+    "turn_lines",
+    "write_fragment",
+    "write_journal",
+]
 
 TRACE = "ab" * 16
 START_NS = 1_700_000_000_000_000_000

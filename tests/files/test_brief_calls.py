@@ -52,7 +52,12 @@ def test_errors_are_those_of_the_standard_library(calls, tmp_path):
         calls.write(fd, b"x")
     assert full.value.errno == errno.ENOSPC
     os.close(fd)
-    for call in (calls.close, calls.size_bytes, lambda fd: calls.byte_at(fd, 0), lambda fd: calls.write(fd, b"")):
+    for call in (
+        calls.close,
+        calls.size_bytes,
+        lambda fd: calls.byte_at(fd, 0),
+        lambda fd: calls.write(fd, b""),
+    ):
         with pytest.raises(OSError) as bad:
             call(fd)
         assert bad.value.errno == errno.EBADF

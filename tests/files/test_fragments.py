@@ -39,7 +39,8 @@ def test_a_joined_fragment_goes_once_its_process_is_done_with_it(out, dead):
     root = write_journal(out, "r1", dead, phase(9))
     parts = read_parts(out)
     known = Turn(
-        run_id="r1", spans=tuple(span for part in parts if part.path != partly for span in part.journal.turn.spans)
+        run_id="r1",
+        spans=tuple(span for part in parts if part.path != partly for span in part.journal.turn.spans),
     )
     holder = JournalFile(held)
     holder.write(b"")

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from files.journals import turn_lines
 from turntrace.files import intake as intake_module
 from turntrace.files.brief_calls import BriefCalls
 from turntrace.files.calls import Calls
 from turntrace.files.fragments import parts_in
 from turntrace.files.intake import Intake, IntakeJournal, runs_of
 from turntrace.files.out import journal_path, parts_of
-from files.journals import turn_lines
 
 PID = os.getpid()
 
@@ -59,7 +59,9 @@ def test_a_flush_of_nothing_makes_no_file(intake, tmp_path):
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 999), st.sampled_from(["add", "flush", "release"])))
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(0, 999), st.sampled_from(["add", "flush", "release"]))
+    )
 )
 def test_runs_never_mix(tmp_path_factory, steps):
     """Whatever the order of adding, writing and releasing, a run reads its own lines and no others."""

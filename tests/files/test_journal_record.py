@@ -21,7 +21,8 @@ def test_a_record_counts_calls_and_joins_fragments(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "status"), [(["ok"], "ok"), (["error"], "error"), (["error", "ok"], "ok"), ([], "interrupted")]
+    ("outcomes", "status"),
+    [(["ok"], "ok"), (["error"], "error"), (["error", "ok"], "ok"), ([], "interrupted")],
 )
 def test_a_turn_without_a_root_runs_over_its_phases(outcomes, status):
     """A lone call is a turn from its start to its end, and failed when it did; structure alone is none."""

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -66,11 +67,11 @@ def test_an_error_inside_frees_the_lock(tmp_path):
 def test_no_descriptor_is_left(tmp_path):
     """Whatever the outcome, every descriptor is closed."""
     path = tmp_path / "t.lock"
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
         with FileLock(path), FileLock(path, 0), claimed(path), claimed(tmp_path / "none"):
             assert is_locked(path)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_without_locks_each_process_writes_a_file_of_its_own(tmp_path, monkeypatch):
@@ -84,3 +85,40 @@ def test_without_locks_each_process_writes_a_file_of_its_own(tmp_path, monkeypat
     with claimed(out) as is_mine:
         assert is_mine
     assert append_block(out, [b"x\n"], Rotation()) == tmp_path / f"t.ndjson.{os.getpid()}"
+
+
+_FORKING = """
+import os, signal, sys
+from pathlib import Path
+from turntrace.files.lock import FileLock, is_locked
+path = Path(sys.argv[1])
+begun, begins = os.pipe()
+with FileLock(path) as lock:
+    child = os.fork()
+    if not child:
+        os.write(begins, b"x")
+        signal.pause()
+    os.read(begun, 1)
+    assert is_locked(path)
+print(is_locked(path), flush=True)
+os.kill(child, 9)
+os.waitpid(child, 0)
+"""
+
+
+def test_a_forked_child_does_not_keep_the_lock(tmp_path):
+    """A child that lives on after its parent let go holds up nobody."""
+    code = [sys.executable, "-c", _FORKING, tmp_path / "t.lock"]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_what_is_held_at_a_fork_is_given_back_in_the_child(tmp_path):
+    """Every descriptor of a lock is closed, and locks can be taken again."""
+    path = tmp_path / "t.lock"
+    FileLock(path).__enter__()
+    assert is_locked(path)
+    lock_module._opening.acquire()
+    lock_module._forget_held()
+    with FileLock(path) as again:
+        assert again.held

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from core.raws import TRACES
 from files.journals import TRACE, dead_pid, phase, root_end, write_fragment, write_journal
 from turntrace.errors import ContractError, TraceReadError
+from turntrace.files.append import Rotation
 from turntrace.files.read import _with_head, read_paths
 from turntrace.files.recovery import finish_dead
-from turntrace.files.append import Rotation
 
 
 @pytest.fixture

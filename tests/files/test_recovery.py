@@ -7,12 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from recordings import blocks_of
-from turntrace.core.codec.decode import read_blocks
-from turntrace.files.append import Rotation
-from turntrace.files.journal import JournalFile
-from turntrace.files.out import journal_path, parts_of
-from turntrace.files.recovery import finish_dead
 from files.journals import (
     block,
     dead_pid,
@@ -23,6 +17,12 @@ from files.journals import (
     write_fragment,
     write_journal,
 )
+from recordings import blocks_of
+from turntrace.core.codec.decode import read_blocks
+from turntrace.files.append import Rotation
+from turntrace.files.journal import JournalFile
+from turntrace.files.out import journal_path, parts_of
+from turntrace.files.recovery import finish_dead
 
 ROTATION = Rotation()
 

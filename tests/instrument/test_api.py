@@ -208,7 +208,7 @@ def test_two_live_turns_are_never_mixed_up():
             reports.append(t.report())
 
     with Recorded():
-        threads = [threading.Thread(target=agent, args=(name,)) for name in "xy"]
+        threads = [threading.Thread(target=agent, args=(name,), daemon=True) for name in "xy"]
         for thread in threads:
             thread.start()
         ready.wait()

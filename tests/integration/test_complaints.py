@@ -154,8 +154,14 @@ async def by_cancelled_pull(items):
 
 
 async def by_aclose_in_another_task(items):
+    async def close():
+        with tt.tool("closer"):
+            await items.aclose()
+            with tt.phase("tool_queue"):
+                pass
+
     await anext(items)
-    await asyncio.create_task(items.aclose())
+    await asyncio.create_task(close())
 
 
 async def by_garbage_collection(items):
@@ -182,10 +188,15 @@ LEAVE = [
 def test_complaint_01_a_generator_left_anywhere_ends_its_span_once(tmp_path, held, leave, said):
     """However it is left, nothing is logged, its span ends once and the next span hangs where it should."""
 
+    async def left(held, leave):
+        await leave(held())
+        with tt.tool("same task"):
+            pass
+
     async def main():
         async with tt.turn("a"):
             with tt.tool("outer"):
-                await asyncio.create_task(leave(held()))
+                await asyncio.create_task(left(held, leave))
                 gc.collect()
                 for _ in range(5):
                     await asyncio.sleep(0)
@@ -195,14 +206,20 @@ def test_complaint_01_a_generator_left_anywhere_ends_its_span_once(tmp_path, hel
     with Recorded(tmp_path / "t.ndjson") as recorded:
         asyncio.run(main(), debug=False)
     (block,) = recorded.blocks()
-    spans = {span.name: span for span in block.turn.spans}
-    assert len(spans) == len(block.turn.spans) == 3
-    (inner,) = [span for name, span in spans.items() if name not in {"execute_tool outer", "execute_tool next"}]
-    assert inner.parent_id == spans["execute_tool outer"].span_id
-    assert spans["execute_tool next"].parent_id == block.turn.span_id
+    spans = {span.name.removeprefix("execute_tool "): span for span in block.turn.spans}
+    assert len(spans) == len(block.turn.spans)
+    (inner,) = [span for name, span in spans.items() if name in {"verification", "held", "chat m"}]
+    assert inner.parent_id == spans["outer"].span_id
     assert inner.outcome != "incomplete"
+    assert spans["next"].parent_id == block.turn.span_id
+    if held.__name__.startswith("wrapped"):
+        assert spans["same task"].parent_id == spans["outer"].span_id
+    else:  # a bare block is current in its consumer until it is left
+        assert spans["same task"].parent_id in {spans["outer"].span_id, inner.span_id}
+    if "closer" in spans:
+        assert spans["tool_queue"].parent_id == spans["closer"].span_id
     ids = [span.context.span_id for span in recorded.exporter.get_finished_spans()]
-    assert len(ids) == len(set(ids)) == 4
+    assert len(ids) == len(set(ids)) == len(spans) + 1
     assert said() == []
 
 
@@ -343,9 +360,11 @@ def test_r35_a_processor_that_is_added_twice_records_once(tmp_path, capfd):
         tracer = recorded.tracer()
         with tracer.start_as_current_span("invoke_agent a", attributes=AGENT):
             for _ in range(5):
-                with tracer.start_as_current_span("chat m", attributes=CHAT):
-                    with tracer.start_as_current_span("GET", attributes={"http.request.method": "GET"}):
-                        pass
+                with (
+                    tracer.start_as_current_span("chat m", attributes=CHAT),
+                    tracer.start_as_current_span("GET", attributes={"http.request.method": "GET"}),
+                ):
+                    pass
     (block,) = recorded.blocks()
     assert len(block.turn.spans) == 10
     assert block.turn.counters["model_requests"] == 5
@@ -386,9 +405,11 @@ def test_r01_children_with_no_work_between_keep_their_parents(tmp_path, clock):
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
         for _ in range(1_000):
-            with tracer.start_as_current_span("invoke_agent a", attributes=AGENT):
-                with tracer.start_as_current_span("chat m", attributes=CHAT):
-                    pass
+            with (
+                tracer.start_as_current_span("invoke_agent a", attributes=AGENT),
+                tracer.start_as_current_span("chat m", attributes=CHAT),
+            ):
+                pass
     turns = [block.turn for block in recorded.blocks()]
     assert len({turn.trace_id for turn in turns}) == len(turns) == 1_000
     assert all([span.parent_id for span in turn.spans] == [turn.span_id] for turn in turns)

@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import errno
 import os
 import subprocess
 import sys
@@ -111,6 +112,37 @@ def test_a_file_that_may_grow_no_more_is_a_full_disk(tmp_path, journal):
     room = "resource.setrlimit(resource.RLIMIT_FSIZE, (HARD, HARD))"
     ended = run_code(FULL.format(out=str(out), journal=journal, before=limit, room=room))
     check_full(ended, out)
+
+
+@JOURNALS
+def test_what_a_disk_did_not_take_is_counted_in_the_block(tmp_path, monkeypatch, capfd, journal):
+    """Spans of a moment without room are missing, and their turn says how many; the error is said once."""
+    disk = {"is_full": False}
+
+    def write_of(kind):
+        write = kind.write
+
+        def limited(self, fd, data):
+            if disk["is_full"]:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(self, fd, data)
+
+        return limited
+
+    for kind in (Calls, BriefCalls):
+        monkeypatch.setattr(kind, "write", write_of(kind))
+    out = tmp_path / "t.ndjson"
+    with Recorded(out, journal=journal) as recorded, tt.turn("a"):
+        for is_full, tools in ((False, 2), (True, 3), (False, 1)):
+            disk["is_full"] = is_full
+            for number in range(tools):
+                with tt.tool(f"t{number}"):
+                    pass
+            recorded.processor.force_flush()
+    (block,) = recorded.blocks()
+    assert (block.turn.status, len(block.turn.spans), block.turn.dropped) == ("ok", 3, 3)
+    assert [warning.code for warning in block.turn.warnings] == ["lines_lost"]
+    assert len(capfd.readouterr().err.splitlines()) == 1
 
 
 # -- unwritable, deleted ------------------------------------------------------------------------------
@@ -249,6 +281,7 @@ def _p99(values):
     return values[len(values) * 99 // 100]
 
 
+@pytest.mark.slow
 def test_a_slow_disk_never_holds_up_a_loop_when_a_thread_writes(tmp_path, slow_disk):
     """At 100 ms a write the loop waits less than 2 ms at P99, what the machine itself does aside."""
     for attempt in range(3):  # the machine may be busy with something else
@@ -353,6 +386,7 @@ def whole(tmp_path_factory):
     return b"".join(lines[: last.first_line - 1]), b"".join(lines[last.first_line - 1 :])
 
 
+@pytest.mark.slow
 def test_complaint_30_a_file_cut_at_any_byte_of_its_last_block_loses_only_what_was_cut(tmp_path, whole):
     """All earlier turns and spans are read, a cut block says so, and the next block begins a line of its own."""
     (block, last), out = whole, tmp_path / "t.ndjson"

@@ -130,7 +130,9 @@ WAYS = pytest.mark.parametrize("way", ["around", "threads", "decorated", "before
 
 def said(caplog):
     """What was logged at WARNING or above, by anyone."""
-    return [(record.name, record.getMessage()) for record in caplog.records if record.levelno >= logging.WARNING]
+    return [
+        (record.name, record.getMessage()) for record in caplog.records if record.levelno >= logging.WARNING
+    ]
 
 
 def closed_blocks(recorded, count=1):

@@ -4,7 +4,19 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from turntrace.otel.batch import LazyBatchProcessor
 
-__all__ = ["AGENT", "CHAT", "HTTP", "MS", "START_NS", "TOOL", "Exported", "FakeClock"]
+__all__ = [
+    "AGENT",
+    "CHAT",
+    "HTTP",
+    "MS",
+    "START_NS",
+    "TOOL",
+    "Exported",
+    "FakeClock",
+    "a_chat",
+    "a_tool",
+    "an_agent",
+]
 
 MS = 1_000_000
 START_NS = 1_790_000_000_000_000_000
@@ -13,6 +25,21 @@ AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "coder"}
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", "gen_ai.provider.name": "openai"}
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "bash"}
 HTTP = {"http.request.method": "POST"}
+
+
+def an_agent(tracer, **options):
+    """``with an_agent(tracer)``: an agent's span."""
+    return tracer.start_as_current_span("invoke_agent coder", attributes=AGENT, **options)
+
+
+def a_chat(tracer, name="chat m-1"):
+    """``with a_chat(tracer)``: the span of a model call."""
+    return tracer.start_as_current_span(name, attributes=CHAT)
+
+
+def a_tool(tracer, name="execute_tool bash"):
+    """``with a_tool(tracer)``: the span of a tool call."""
+    return tracer.start_as_current_span(name, attributes=TOOL)
 
 
 class FakeClock:

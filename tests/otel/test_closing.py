@@ -5,7 +5,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, set_span_in_context
 
 import turntrace as tt
-from otel.fakes import AGENT, CHAT, MS, START_NS, TOOL
+from otel.fakes import AGENT, CHAT, MS, START_NS, TOOL, a_chat, a_tool, an_agent
 from recordings import Recorded, blocks_of
 from turntrace.core.codec.journal import read_journal
 from turntrace.files.out import parts_of
@@ -15,9 +15,9 @@ from turntrace.otel.processor import TurnSpanProcessor
 HOUR_MS = 3_600_000
 
 
-def remote(trace_id):
+def remote(trace_id, span_id=0xDEF):
     """A context whose current span lives in another process."""
-    there = SpanContext(trace_id, 0xDEF, True, TraceFlags(TraceFlags.SAMPLED))
+    there = SpanContext(trace_id, span_id, True, TraceFlags(TraceFlags.SAMPLED))
     return set_span_in_context(NonRecordingSpan(there), Context())
 
 
@@ -38,7 +38,7 @@ def recorded(request, tmp_path, clock):
 def agent_with_late_tool(recorded, clock):
     """An agent span that has ended after 10 ms while a tool of it is still open."""
     tracer = recorded.tracer()
-    with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+    with an_agent(tracer):
         tool = tracer.start_span("execute_tool bash", attributes=TOOL)
         clock.wait(10)
     return tool
@@ -75,6 +75,20 @@ def test_a_turn_lingers_a_second_for_spans_that_outlive_its_root(recorded, clock
     assert block.turn.completed_ns == START_NS + 10 * MS
 
 
+def test_a_turn_waits_for_the_last_of_its_late_spans(recorded, clock):
+    """One of two late spans that ends leaves the turn open for the other."""
+    tracer = recorded.tracer()
+    with an_agent(tracer):
+        late = [tracer.start_span(f"execute_tool {name}", attributes=TOOL) for name in "ab"]
+    for span, is_last in zip(late, (False, True), strict=True):
+        assert not recorded.out.exists()
+        clock.wait(1)
+        span.end()
+        settle(recorded)
+        assert recorded.out.exists() is is_last
+    assert {span.outcome for span in recorded.blocks()[0].turn.spans} == {"ok"}
+
+
 def test_a_span_that_ends_after_its_turn_was_written_changes_nothing(recorded, clock):
     """A late end is let through; the block stands."""
     tool = agent_with_late_tool(recorded, clock)
@@ -88,7 +102,7 @@ def test_a_span_that_ends_after_its_turn_was_written_changes_nothing(recorded, c
 
 def test_a_span_that_starts_below_a_written_turn_is_no_part_of_it(recorded, clock):
     """After the block a span of the old trace opens a turn of its own, if it is a phase."""
-    with recorded.tracer().start_as_current_span("invoke_agent coder", attributes=AGENT) as root:
+    with an_agent(recorded.tracer()) as root:
         context = set_span_in_context(root, Context())
     settle(recorded)
     recorded.tracer().start_span("chat m-1", context, attributes=CHAT).end()
@@ -99,7 +113,7 @@ def test_a_span_that_starts_below_a_written_turn_is_no_part_of_it(recorded, cloc
 def test_the_end_of_the_recording_closes_every_turn(recorded, clock):
     """A root that never ended leaves an interrupted turn without a window; its open spans are incomplete."""
     tracer = recorded.tracer()
-    with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT, end_on_exit=False):
+    with an_agent(tracer, end_on_exit=False):
         tracer.start_span("execute_tool bash", attributes=TOOL)
         clock.wait(3)
         tracer.start_span("chat m-1", attributes=CHAT).end()
@@ -120,6 +134,7 @@ def test_closing_twice_writes_one_block(recorded, clock):
     settle(recorded)
     recorded.processor.closer.close(turn)
     recorded.processor.closer.roll_over(turn)
+    recorded.processor.closer._leave(turn)
     recorded.processor.shutdown()
     assert len(recorded.blocks()) == 1
     before = recorded.processor.record_of(turn)
@@ -141,19 +156,19 @@ def test_what_comes_after_the_block_is_counted_not_kept(tmp_path, clock):
     assert parts_of(recorded.out) == []
 
 
-def test_a_turn_with_too_many_spans_goes_on_under_a_new_run_id(tmp_path, clock, monkeypatch):
+def test_a_turn_with_too_many_spans_goes_on_under_a_new_run_id(recorded, clock, monkeypatch):
     """Beyond the bound the turn so far is an interrupted block; the rest is another run of the same root."""
     monkeypatch.setattr(span_start, "MAX_SPANS", 4)
-    with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
-        tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
-            for _ in range(3):
+    tracer = recorded.tracer()
+    with an_agent(tracer):
+        for _ in range(3):
+            clock.wait(1)
+            with a_tool(tracer):
                 clock.wait(1)
-                with tracer.start_as_current_span("execute_tool bash", attributes=TOOL):
-                    clock.wait(1)
-                settle(recorded)
-            with tracer.start_as_current_span("chat m-1", attributes=CHAT):
-                clock.wait(1)
+            settle(recorded)
+        with a_chat(tracer):
+            clock.wait(1)
+    recorded.processor.shutdown()
     first, second = (block.turn for block in recorded.blocks())
     assert first.run_id != second.run_id
     assert first.span_id == second.span_id
@@ -167,16 +182,15 @@ def test_a_turn_that_is_open_for_more_than_a_day_is_cut_too(tmp_path, clock):
     """After 24 hours the next span closes the turn so far; an open span goes on in the new run."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
-            with tracer.start_as_current_span("chat m-1", attributes=CHAT):
-                clock.wait(24 * HOUR_MS)
-                tracer.start_span("execute_tool a", attributes=TOOL).end()
-                settle(recorded)
-                assert not recorded.out.exists()
-                clock.wait(1)
-                tracer.start_span("execute_tool b", attributes=TOOL).end()
-                settle(recorded)
-                assert len(blocks_of(recorded.out)) == 1
+        with an_agent(tracer), a_chat(tracer):
+            clock.wait(24 * HOUR_MS)
+            tracer.start_span("execute_tool a", attributes=TOOL).end()
+            settle(recorded)
+            assert not recorded.out.exists()
+            clock.wait(1)
+            tracer.start_span("execute_tool b", attributes=TOOL).end()
+            settle(recorded)
+            assert len(blocks_of(recorded.out)) == 1
     first, second = (block.turn for block in recorded.blocks())
     assert first.status == "interrupted"
     assert {span.name for span in second.spans} == {"chat m-1"}
@@ -188,7 +202,7 @@ def test_a_rollover_without_a_file_keeps_the_turn_alive(clock, monkeypatch):
     monkeypatch.setattr(span_start, "MAX_SPANS", 2)
     with Recorded(clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT) as root:
+        with an_agent(tracer) as root:
             turn = recorded.processor.sink(set_span_in_context(root, Context()))
             run_id = turn.run_id
             tracer.start_span("execute_tool bash", attributes=TOOL).end()
@@ -197,6 +211,16 @@ def test_a_rollover_without_a_file_keeps_the_turn_alive(clock, monkeypatch):
             tracer.start_span("chat m-1", attributes=CHAT).end()
             record, _ = recorded.processor.record_of(turn)
     assert [span.name for span in record.spans] == ["chat m-1"]
+
+
+def test_a_local_root_that_never_ended_is_a_turn_if_a_phase_was_open_in_it(recorded):
+    """What is cut at the end counts for the decision as what had ended."""
+    tracer = recorded.tracer()
+    with tracer.start_as_current_span("POST /chat", kind=SpanKind.SERVER, end_on_exit=False):
+        tracer.start_span("chat m-1", attributes=CHAT)
+    recorded.processor.shutdown()
+    (block,) = recorded.blocks()
+    assert [(span.phase, span.outcome) for span in block.turn.spans] == [("generation", "incomplete")]
 
 
 def test_a_remote_root_whose_turn_is_unknown_is_a_turn(tmp_path, clock):
@@ -215,12 +239,13 @@ def test_a_remote_root_of_a_known_turn_is_a_fragment(tmp_path, clock):
     out = tmp_path / "t.ndjson"
     with Recorded(out, clock=clock) as other:
         span = other.tracer().start_span("invoke_agent coder", attributes=AGENT)
-        trace_id = span.get_span_context().trace_id
+        root = span.get_span_context()
         with Recorded(out, clock=clock) as recorded:
             recorded.processor.recording.pid += 1  # another process
-            recorded.tracer().start_span("execute_tool bash", remote(trace_id), attributes=TOOL).end()
+            parent = remote(root.trace_id, root.span_id)
+            recorded.tracer().start_span("execute_tool bash", parent, attributes=TOOL).end()
         assert not out.exists()
-        (fragment,) = (part for part in parts_of(out) if f"{trace_id:032x}" in part.name)
+        (fragment,) = (part for part in parts_of(out) if f"{root.trace_id:032x}" in part.name)
         read = read_journal(fragment.read_bytes().splitlines(keepends=True))
         assert read.fragment
         assert [span.name for span in read.turn.spans] == ["execute_tool bash"]
@@ -319,6 +344,8 @@ def test_turns_beyond_what_the_writer_can_hold_stay_in_their_journals(tmp_path, 
         recorded.processor.closer.close_all(0.0)
         assert recorded.guard.dropped == {"unclosed": 2}
         open_span.end()
-    turns = [read_journal(part.read_bytes().splitlines(keepends=True)).turn for part in parts_of(recorded.out)]
+    turns = [
+        read_journal(part.read_bytes().splitlines(keepends=True)).turn for part in parts_of(recorded.out)
+    ]
     assert sorted(turn.root_name for turn in turns) == ["invoke_agent a", "invoke_agent b"]
     assert sorted(turn.status for turn in turns) == ["interrupted", "ok"]

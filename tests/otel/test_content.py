@@ -3,7 +3,7 @@
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import Status, StatusCode
+from opentelemetry.trace import Link, SpanContext, Status, StatusCode, TraceFlags
 
 from turntrace.otel.content import ContentFreeExporter
 from turntrace.otel.guard import Guard
@@ -25,9 +25,10 @@ class Inner(InMemorySpanExporter):
         self.is_down = True
 
 
-def sent(keep=frozenset(), status=None, event=None, **attributes):
+def sent(keep=frozenset(), status=None, event=None, links=(), **attributes):
     """A span on its way: what was exported, what was given, what was counted."""
-    span = TracerProvider(shutdown_on_exit=False).get_tracer("t").start_span("s", attributes=attributes)
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("t")
+    span = tracer.start_span("s", attributes=attributes, links=links)
     if status is not None:
         span.set_status(status)
     if event is not None:
@@ -65,6 +66,14 @@ def test_a_status_message_and_event_attributes_are_content():
     ]
     assert dropped == 2
     assert "secret" not in exported.to_json()
+
+
+def test_what_a_link_says_is_content_too():
+    """A link leads where it led, without attributes."""
+    there = SpanContext(7, 8, False, TraceFlags(TraceFlags.SAMPLED))
+    exported, _, dropped = sent(links=[Link(there, {"why": "secret"})])
+    assert [(link.context, link.attributes or {}) for link in exported.links] == [(there, {})]
+    assert dropped == 1
 
 
 def test_long_strings_are_cut_without_a_count():

@@ -29,7 +29,9 @@ def test_the_port_decides_where_nobody_asks(endpoint, asked, protocol):
 
 def test_an_unknown_protocol_names_its_variable():
     """The message says which variable is wrong and what would be right."""
-    with pytest.raises(ConfigurationError, match=r"OTEL_EXPORTER_OTLP_PROTOCOL='http/json': use grpc or http"):
+    with pytest.raises(
+        ConfigurationError, match=r"OTEL_EXPORTER_OTLP_PROTOCOL='http/json': use grpc or http"
+    ):
         protocol_of("http://localhost:4318", "http/json")
 
 
@@ -37,6 +39,13 @@ def test_a_port_that_is_no_number_names_its_variable():
     """An endpoint that cannot be read is said before the agent starts."""
     with pytest.raises(ConfigurationError, match="OTEL_EXPORTER_OTLP_ENDPOINT='http://localhost:x'"):
         protocol_of("http://localhost:x", None)
+
+
+@pytest.mark.parametrize("endpoint", ["localhost:4318", "ftp://collector:4318", "collector"])
+def test_an_endpoint_without_http_names_its_variable(endpoint):
+    """Over HTTP an endpoint is a URL; the message shows how one is written."""
+    with pytest.raises(ConfigurationError, match=r"OTEL_EXPORTER_OTLP_ENDPOINT=.*: write http://HOST:PORT"):
+        protocol_of(endpoint, None)
 
 
 @pytest.mark.parametrize("make", [lambda *a: span_exporter(*a)(), metric_exporter], ids=["spans", "metrics"])

@@ -6,7 +6,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.trace import SpanContext, TraceFlags
 
 import turntrace as tt
-from otel.fakes import AGENT, CHAT, HTTP, MS, TOOL
+from otel.fakes import CHAT, HTTP, MS, TOOL, a_chat, a_tool, an_agent
 from recordings import Recorded
 from turntrace.core.model import Usage
 from turntrace.otel.guard import Guard
@@ -88,16 +88,18 @@ def test_histograms_have_their_bounds_and_lead_to_a_span(measured, name, bounds)
 def test_the_points_of_a_turn_add_up_to_its_duration(recorded, clock):
     """Wall time by phase, unattributed included, is the turn's duration; the turn is counted once."""
     tracer, measured = recorded.tracer(), recorded.measured
-    with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+    with an_agent(tracer):
         clock.wait(100)
-        with tracer.start_as_current_span("chat m-1", attributes=CHAT) as chat:
+        with a_chat(tracer) as chat:
             clock.wait(400)
             chat.set_attributes({"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 0})
-        with tracer.start_as_current_span("execute_tool bash", attributes=TOOL):
+        with a_tool(tracer):
             clock.wait(300)
-        with tracer.start_as_current_span("node"):
-            with tracer.start_as_current_span("execute_tool sh", attributes={**TOOL, "gen_ai.tool.name": "sh"}):
-                clock.wait(200)
+        with (
+            tracer.start_as_current_span("node"),
+            tracer.start_as_current_span("execute_tool sh", attributes={**TOOL, "gen_ai.tool.name": "sh"}),
+        ):
+            clock.wait(200)
     recorded.processor.force_flush()
     wall = measured.values("turntrace.phase.wall_time", "agent", "phase")
     assert wall == pytest.approx(
@@ -122,22 +124,29 @@ def test_the_points_of_a_turn_add_up_to_its_duration(recorded, clock):
 def test_a_nested_model_call_is_measured_once(recorded, clock):
     """The outermost span of one call tells its tokens, the richest report among them."""
     tracer = recorded.tracer()
-    with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
-        with tracer.start_as_current_span("outer", attributes=CHAT):
-            with tracer.start_as_current_span("inner", attributes=CHAT) as inner:
-                clock.wait(1)
-                inner.set_attributes({"gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 2})
+    with an_agent(tracer), a_chat(tracer, "outer"), a_chat(tracer, "inner") as inner:
+        clock.wait(1)
+        inner.set_attributes({"gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 2})
     recorded.processor.force_flush()
     assert recorded.measured.values("turntrace.tokens", "type") == {("input",): 5, ("output",): 2}
+
+
+def test_a_model_call_that_is_known_only_at_its_end_is_measured_too(recorded, clock):
+    """Its tokens count, whenever its attributes came."""
+    tracer = recorded.tracer()
+    with an_agent(tracer), tracer.start_as_current_span("call") as call:
+        clock.wait(1)
+        call.set_attributes({**CHAT, "gen_ai.usage.input_tokens": 5})
+    recorded.processor.force_flush()
+    assert recorded.measured.values("turntrace.tokens", "model", "type") == {("m-1", "input"): 5}
 
 
 def test_a_span_without_a_phase_and_a_root_that_is_no_turn_have_no_point(recorded, clock):
     """Structure is not measured, nor is a local root, whose turn may be elsewhere."""
     tracer = recorded.tracer()
-    with tracer.start_as_current_span("POST /chat"):
-        with tracer.start_as_current_span("node"):
-            with tracer.start_as_current_span("GET", attributes=HTTP):
-                clock.wait(1)
+    start = tracer.start_as_current_span
+    with start("POST /chat"), start("node"), start("GET", attributes=HTTP):
+        clock.wait(1)
     recorded.processor.force_flush()
     assert recorded.measured.points("turntrace.turns") == []
     assert recorded.measured.values("turntrace.phase.exclusive_time", "phase") == {("other",): 0.001}
@@ -184,7 +193,7 @@ def test_beyond_a_hundred_names_the_rest_are_other():
     guard = Guard()
     names = BoundedNames(guard)
     told = [names(f"tool {number}") for number in range(MAX_NAMES + 2)]
-    assert told[: MAX_NAMES] == [f"tool {number}" for number in range(MAX_NAMES)]
+    assert told[:MAX_NAMES] == [f"tool {number}" for number in range(MAX_NAMES)]
     assert told[MAX_NAMES:] == ["_other"] * 2
     assert names("tool 5") == "tool 5"
     assert names(None) == "unknown"

@@ -1,5 +1,8 @@
 """What the processor makes of spans: turns, phases, exclusive time and the answer on the turn's span."""
 
+import contextvars
+import threading
+
 import pytest
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -8,7 +11,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status,
 from opentelemetry.trace import set_span_in_context as with_span
 
 import turntrace as tt
-from otel.fakes import AGENT, CHAT, HTTP, MS, START_NS, TOOL, Exported
+from otel.fakes import AGENT, CHAT, HTTP, MS, START_NS, TOOL, Exported, a_chat, a_tool, an_agent
 from recordings import Recorded
 from turntrace.otel.options import RecordingOptions
 from turntrace.otel.processor import TurnSpanProcessor
@@ -30,9 +33,9 @@ def phases(turn):
 
 def run_agent(tracer, clock):
     """One turn of a foreign agent: 100 ms, of which 50 model (30 connecting), 20 tool, 30 nothing."""
-    with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+    with an_agent(tracer):
         clock.wait(10)
-        with tracer.start_as_current_span("chat m-1", attributes=CHAT) as chat:
+        with a_chat(tracer) as chat:
             clock.wait(5)
             with tracer.start_as_current_span("POST", kind=SpanKind.CLIENT, attributes=HTTP):
                 clock.wait(30)
@@ -40,7 +43,7 @@ def run_agent(tracer, clock):
             chat.set_attributes({"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 2})
         with tracer.start_as_current_span("graph node"):
             clock.wait(5)
-            with tracer.start_as_current_span("execute_tool bash", attributes=TOOL):
+            with a_tool(tracer):
                 clock.wait(20)
         clock.wait(15)
 
@@ -121,9 +124,9 @@ def test_an_http_call_outside_a_model_call_is_no_connect(tmp_path, clock):
     """An HTTP client span is an attempt to reach a model only below a model call; elsewhere it is other."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
-            with tracer.start_as_current_span("GET", kind=SpanKind.CLIENT, attributes=HTTP):
-                clock.wait(1)
+        get = tracer.start_as_current_span("GET", kind=SpanKind.CLIENT, attributes=HTTP)
+        with an_agent(tracer), get:
+            clock.wait(1)
     assert phases(recorded.blocks()[0].turn) == {"GET": "other"}
 
 
@@ -132,9 +135,8 @@ def test_plumbing_is_structure_even_as_a_leaf(tmp_path, clock, kind):
     """A SERVER or CONSUMER span is no phase: its time stays unattributed."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
-            with tracer.start_as_current_span("POST /mcp", kind=kind):
-                clock.wait(10)
+        with an_agent(tracer), tracer.start_as_current_span("POST /mcp", kind=kind):
+            clock.wait(10)
     (block,) = recorded.blocks()
     assert phases(block.turn) == {"POST /mcp": None}
     assert block.turn.completed_ns - block.turn.started_ns == 10 * MS
@@ -144,7 +146,7 @@ def test_generations_that_wrap_each_other_are_one_call(tmp_path, clock):
     """A framework's model span around the SDK's is the same call: one request, one round, one usage."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded, Exported(recorded) as exported:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+        with an_agent(tracer):
             with tracer.start_as_current_span("outer", attributes=CHAT):
                 clock.wait(1)
                 with tracer.start_as_current_span("inner", attributes=CHAT) as inner:
@@ -166,11 +168,10 @@ def test_tools_that_wrap_each_other_are_one_call(clock):
     """A tool span inside the span of the same call is not a second one, nor two at once."""
     with Recorded(clock=clock) as recorded, Exported(recorded) as exported:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+        with an_agent(tracer):
             for _ in range(2):
-                with tracer.start_as_current_span("execute_tool bash", attributes=TOOL):
-                    with tracer.start_as_current_span("inner", attributes=TOOL):
-                        clock.wait(1)
+                with a_tool(tracer), tracer.start_as_current_span("inner", attributes=TOOL):
+                    clock.wait(1)
         told = exported.spans()["invoke_agent coder"].attributes
     assert told["turntrace.turn.tool_calls"] == 2
     assert told["turntrace.flag.serial_tools"] is True
@@ -180,21 +181,25 @@ def test_an_agent_below_an_agent_is_a_nested_turn(tmp_path, clock):
     """Below a turn an agent span is structure with an id and rounds of its own; its calls count above."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded, Exported(recorded) as exported:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
-            with tracer.start_as_current_span("chat m-1", attributes=CHAT):
+        with an_agent(tracer):
+            with a_chat(tracer):
                 clock.wait(1)
             named = {**AGENT, "gen_ai.agent.name": "critic"}
-            with tracer.start_as_current_span("execute_tool ask", attributes=TOOL):
-                with tracer.start_as_current_span("invoke_agent critic", attributes=named):
-                    with tracer.start_as_current_span("sub chat", attributes=CHAT):
-                        clock.wait(3)
+            critic = tracer.start_as_current_span("invoke_agent critic", attributes=named)
+            with a_tool(tracer), critic:
+                with a_chat(tracer, "sub chat"):
+                    clock.wait(3)
+                with a_tool(tracer, "sub tool"):
+                    clock.wait(1)
         spans = exported.spans()
     (block,) = recorded.blocks()
     inner = next(span for span in block.turn.spans if span.name == "invoke_agent critic")
     assert (inner.phase, inner.agent) == (None, "critic")
     assert inner.run_id
     assert inner.run_id != block.turn.run_id
-    assert block.turn.counters["model_requests"] == 2
+    told = spans["invoke_agent coder"].attributes
+    for name, count in (("model_requests", 2), ("tool_calls", 2)):
+        assert block.turn.counters[name] == told[f"turntrace.turn.{name}"] == count
     assert spans["sub chat"].attributes["turntrace.round"] == 1
     assert not walls(spans["invoke_agent critic"])
 
@@ -202,7 +207,7 @@ def test_an_agent_below_an_agent_is_a_nested_turn(tmp_path, clock):
 def test_a_lone_model_call_is_a_turn_without_a_root(tmp_path, clock):
     """Rule (c): a chat span that nothing surrounds is a turn over its own interval, itself one of the spans."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded, Exported(recorded) as exported:
-        with recorded.tracer().start_as_current_span("chat m-1", attributes=CHAT):
+        with a_chat(recorded.tracer()):
             clock.wait(40)
         span = exported.spans()["chat m-1"]
     (block,) = recorded.blocks()
@@ -220,7 +225,7 @@ def test_a_request_with_a_model_call_below_is_a_turn(tmp_path, clock):
         tracer = recorded.tracer()
         with tracer.start_as_current_span("POST /chat", kind=SpanKind.SERVER):
             clock.wait(5)
-            with tracer.start_as_current_span("chat m-1", attributes=CHAT):
+            with a_chat(tracer):
                 clock.wait(20)
         root = exported.spans()["POST /chat"]
     (block,) = recorded.blocks()
@@ -246,9 +251,8 @@ def test_a_local_root_without_a_phase_leaves_nothing(tmp_path, clock):
     """Spans of an application that calls no model are no turn: no block, no journal, no attributes."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded, Exported(recorded) as exported:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("cron"):
-            with tracer.start_as_current_span("SELECT"):
-                clock.wait(5)
+        with tracer.start_as_current_span("cron"), tracer.start_as_current_span("SELECT"):
+            clock.wait(5)
         root = exported.spans()["cron"]
     assert list(tmp_path.iterdir()) == []
     assert "turntrace.phase" not in root.attributes
@@ -259,7 +263,7 @@ def test_a_tool_that_a_thread_made_a_root_joins_the_only_turn(tmp_path, clock):
     """A lone root that is no request and no agent belongs to the one live turn, marked as inferred."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+        with an_agent(tracer):
             tracer.start_span("execute_tool bash", Context(), attributes=TOOL).end()
             tracer.start_span("GET /health", Context(), kind=SpanKind.SERVER).end()
     (block,) = recorded.blocks()
@@ -272,14 +276,12 @@ def test_a_span_whose_parent_is_gone_is_found_by_its_trace(tmp_path, clock):
     """A span below one that never was recorded here belongs to the live turn of its trace."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT) as root:
+        with an_agent(tracer) as root:
             lost = SpanContext(root.get_span_context().trace_id, 77, False, TraceFlags(TraceFlags.SAMPLED))
             parent = with_span(NonRecordingSpan(lost), Context())
             tracer.start_span("execute_tool bash", parent, attributes=TOOL).end()
     (block,) = recorded.blocks()
-    assert [(span.name, span.parent_id) for span in block.turn.spans] == [
-        ("execute_tool bash", f"{77:016x}")
-    ]
+    assert [(span.name, span.parent_id) for span in block.turn.spans] == [("execute_tool bash", f"{77:016x}")]
 
 
 def test_a_context_that_carries_a_turn_leads_a_foreign_span_to_it(tmp_path, clock):
@@ -298,7 +300,7 @@ def test_a_pending_copy_of_a_span_is_not_recorded(tmp_path, clock):
     """What a dialect marks as a copy of another span is left out, which is no loss to count."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+        with an_agent(tracer):
             tracer.start_span("copy", attributes={"logfire.span_type": "pending_span"}).end()
     (block,) = recorded.blocks()
     assert block.turn.spans == ()
@@ -309,11 +311,10 @@ def test_attributes_that_come_late_decide_the_phase(tmp_path, clock):
     """A span is what its attributes say when it ends, if they were not there when it started."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
-            with tracer.start_as_current_span("work") as span:
-                clock.wait(1)
-                span.set_attributes(TOOL)
-                span.update_name("execute_tool bash")
+        with an_agent(tracer), tracer.start_as_current_span("work") as span:
+            clock.wait(1)
+            span.set_attributes(TOOL)
+            span.update_name("execute_tool bash")
     (span,) = recorded.blocks()[0].turn.spans
     assert (span.name, span.phase, span.tool) == ("execute_tool bash", "tool_execution", "bash")
 
@@ -332,7 +333,7 @@ def test_the_outcome_is_the_stamped_one_else_the_status(tmp_path, clock, attribu
     """What a span says of its outcome wins over its status; an unknown word says nothing."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+        with an_agent(tracer):
             span = tracer.start_span("execute_tool bash", attributes={**TOOL, **attributes})
             span.set_status(Status(status))
             span.end()
@@ -344,9 +345,8 @@ def test_a_root_that_failed_makes_the_turn_an_error(tmp_path, clock):
     """The status of a foreign root is the turn's."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with pytest.raises(ValueError, match="told"):
-            with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
-                raise ValueError("told")
+        with pytest.raises(ValueError, match="told"), an_agent(tracer):
+            raise ValueError("told")
     assert recorded.blocks()[0].turn.status == "error"
 
 
@@ -354,24 +354,25 @@ def test_first_moments_come_from_the_model_call_that_says_them(tmp_path, clock):
     """Time to the first chunk on a model span is a mark of the turn; the first one counts."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+        with an_agent(tracer):
             for _ in range(2):
                 clock.wait(10)
                 with tracer.start_as_current_span("chat", attributes=CHAT) as chat:
                     clock.wait(30)
                     chat.set_attribute("gen_ai.response.time_to_first_chunk", 0.02)
-    assert recorded.blocks()[0].turn.first_chunk_ns == START_NS + 30 * MS
+    turn = recorded.blocks()[0].turn
+    assert turn.first_chunk_ns == START_NS + 30 * MS
+    assert [mark.name for mark in turn.marks] == ["first_chunk"]
 
 
 def test_a_clock_that_steps_back_never_yields_a_negative_span(tmp_path, clock):
     """A stepped wall clock is subtracted from the stamps that come after it, in file and copy alike."""
     with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded, Exported(recorded) as exported:
         tracer = recorded.tracer()
-        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
-            with tracer.start_as_current_span("chat m-1", attributes=CHAT):
-                clock.wait(10)
-                clock.step(-5000)
-                clock.wait(10)
+        with an_agent(tracer), a_chat(tracer):
+            clock.wait(10)
+            clock.step(-5000)
+            clock.wait(10)
         chat = exported.spans()["chat m-1"]
     turn = recorded.blocks()[0].turn
     assert (turn.spans[0].start_ns, turn.spans[0].end_ns) == (START_NS, START_NS + 20 * MS)
@@ -480,9 +481,70 @@ def test_the_sink_of_a_context_is_the_turn_of_its_current_span(clock):
         unknown = SpanContext(first.trace_id, 99, False, TraceFlags(TraceFlags.SAMPLED))
         assert sink_of(with_span(NonRecordingSpan(unknown), carrying)) is first
         assert sink_of(with_span(NonRecordingSpan(unknown), Context())) is first
+        stranger = SpanContext(98, 99, False, TraceFlags(TraceFlags.SAMPLED))
+        assert sink_of(with_span(NonRecordingSpan(stranger), carrying)) is None
         spans[0].end()
         assert sink_of(Context()) is second
         spans[1].end()
+
+
+def test_a_span_of_ours_that_no_turn_can_be_found_for_is_said_once_a_turn():
+    """With two turns live a bare thread's tool is lost: counted each time, a warning on each turn once."""
+
+    def bare():
+        for _ in range(2):
+            with tt.tool("bash"):
+                pass
+
+    with Recorded() as recorded, tt.turn("outer") as first:
+        context = contextvars.Context()
+        second = context.run(lambda: tt.turn("other").__enter__())
+        thread = threading.Thread(target=bare)
+        thread.start()
+        thread.join()
+        warnings = [turn.report().turn.warnings for turn in (first, second)]
+        assert [[warning.code for warning in found] for found in warnings] == [["no_turn"]] * 2
+        assert recorded.guard.dropped == {"no_turn": 2}
+
+
+def test_a_thread_without_context_adds_own_spans_to_the_only_turn():
+    """Told by the recording API, a span without a parent is the turn's, inferred; nested ones are not."""
+
+    def bare():
+        with tt.tool("outer"), tt.generation(model="m"):
+            pass
+
+    with Recorded() as recorded, tt.turn("a") as turn:
+        thread = threading.Thread(target=bare)
+        thread.start()
+        thread.join()
+        recorded.processor.flush()
+        report = turn.report()
+    assert {times.span.name: times.parent_source for times in report.spans} == {
+        "execute_tool outer": "inferred",
+        "chat m": "otel",
+    }
+
+
+def test_a_processor_that_was_added_twice_records_once(tmp_path, clock, capsys):
+    """A provider that has it twice is told once; every span stands in the file once."""
+    with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
+        recorded.provider.add_span_processor(recorded.processor)
+        run_agent(recorded.tracer(), clock)
+    assert len(recorded.blocks()[0].turn.spans) == 4
+    assert capsys.readouterr().err.count("has the same processor twice") == 1
+
+
+def test_a_model_call_that_failed_before_any_answer_reports_nothing(tmp_path, clock):
+    """There was nothing to report: the call counts, its usage is not even missing."""
+    with Recorded(tmp_path / "t.ndjson", clock=clock) as recorded:
+        tracer = recorded.tracer()
+        with an_agent(tracer):
+            chat = tracer.start_span("chat m-1", attributes=CHAT)
+            chat.set_status(Status(StatusCode.ERROR))
+            chat.end()
+    turn = recorded.blocks()[0].turn
+    assert (turn.usage, turn.counters["model_requests"]) == ((), 1)
 
 
 def test_caught_errors_of_the_recording_api_are_counted_too():
@@ -556,11 +618,13 @@ def test_a_provider_that_exports_over_otlp_is_not_exported_twice(clock):
 
 def test_own_and_foreign_spans_share_one_turn(tmp_path):
     """turn() around a foreign agent is the root; the agent is a nested turn, its calls are the turn's."""
-    with Recorded(tmp_path / "t.ndjson") as recorded, tt.turn("mine") as mine:
-        with recorded.tracer().start_as_current_span("invoke_agent coder", attributes=AGENT):
+    with Recorded(tmp_path / "t.ndjson") as recorded:
+        tracer = recorded.tracer()
+        with tt.turn("mine") as mine, an_agent(tracer):
             with tt.generation(model="m"):
                 pass
-            recorded.tracer().start_span("chat m-1", attributes=CHAT).end()
+            with a_chat(tracer):
+                pass
     (block,) = recorded.blocks()
     assert block.turn.run_id == mine.run_id
     assert block.turn.counters["model_requests"] == 2

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from turntrace.cli.inspection import Demands, Found, Mode, inspect_file
-from turntrace.cli.output import UsageError, show_lines, write
+from turntrace.cli.output import UsageError, show_lines, standard_output, write
 from turntrace.cli.selection import newest_path
 from turntrace.core.contract import REQUIRED_EVENT_KEYS
 from turntrace.report.json_report import dumped
@@ -78,7 +78,7 @@ def check(
 
 def _goes_without_saying(found: Found) -> bool:
     """Nothing to say of a good file, unless a person is looking."""
-    return found.ok and not found.issues and not sys.stdout.isatty()
+    return found.ok and not found.issues and not standard_output().isatty()
 
 
 def _mode(*, strict: bool, lenient: bool, compat: bool) -> Mode:

@@ -16,10 +16,6 @@ from turntrace.report.blocks import Pointer, Pointers
 __all__ = ["demo", "register"]
 
 _NO_CONTENT: Final = ", no prompts or outputs inside"
-_NEXT: Final = (
-    Pointer(name="next", target=("turntrace report --tree",), note="every span with its own time"),
-    Pointer(name="", target=("turntrace run -- python agent.py",), note="your own agent, no code change"),
-)
 
 
 def demo(
@@ -50,8 +46,17 @@ def demo(
     path = _record(trace or settings.trace or default_out(), service)
     selection = load([_shown(path)])
     note = "" if settings.capture_content else _NO_CONTENT
-    pointers = Pointers(rows=(trace_pointer(selection.paths[0], selection.cases, note), *_NEXT))
+    hint = "turntrace report --tree" if trace is None else f"turntrace report {selection.paths[0]} --tree"
+    pointers = Pointers(rows=(trace_pointer(selection.paths[0], selection.cases, note), *_next(hint)))
     show([*overview(selection), pointers])
+
+
+def _next(hint: str) -> tuple[Pointer, ...]:
+    """What to type next."""
+    return (
+        Pointer(name="next", target=(hint,), note="every span with its own time"),
+        Pointer(name="", target=("turntrace run -- python agent.py",), note="your own agent, no code change"),
+    )
 
 
 def _record(out: str, service: float | None) -> Path:

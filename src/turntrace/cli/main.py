@@ -3,7 +3,9 @@
 Exit status: 0 ok, 1 what was measured or checked failed, 2 usage or unreadable input.
 """
 
+import contextlib
 import io
+import os
 import sys
 from typing import Annotated, Any, Final
 
@@ -80,4 +82,17 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # An output that cannot hold a character shows a question mark; it never ends the command.
             stream.reconfigure(errors="replace")
-    app(prog_name="turntrace")
+    try:
+        app(prog_name="turntrace")
+    except BrokenPipeError:
+        _drop_output()  # whoever read has seen enough
+    except OSError as error:
+        _drop_output()
+        say(f"turntrace: standard output takes no more: {error.strerror or error}")
+        sys.exit(_USAGE_STATUS)
+
+
+def _drop_output() -> None:
+    """Send what is left to nowhere, so that closing the stream at exit says nothing again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

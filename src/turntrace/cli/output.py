@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 from turntrace.config import environment
 from turntrace.errors import TurntraceError
@@ -26,16 +27,33 @@ def say(message: str) -> None:
     print(printable(message), file=sys.stderr)
 
 
+def standard_output() -> TextIO:
+    """The standard output.
+
+    Raises:
+        UsageError: when it is closed.
+    """
+    out: TextIO | None = sys.stdout
+    if out is None:
+        message = "standard output is closed; nothing can be shown"
+        raise UsageError(message)
+    return out
+
+
 def show_lines(found: Iterable[str]) -> None:
     """Print lines that are harmless already."""
+    out = standard_output()
     for line in found:
-        print(line)
+        print(line, file=out)
+    out.flush()
 
 
 def show(blocks: Iterable[Block]) -> None:
     """Print a report: bars and colours on a terminal, the same rows in plain text otherwise."""
-    if not sys.stdout.isatty():
-        sys.stdout.write(text(blocks, width=_PLAIN_WIDTH))
+    out = standard_output()
+    if not out.isatty():
+        out.write(text(blocks, width=_PLAIN_WIDTH))
+        out.flush()
         return
     width = shutil.get_terminal_size().columns
     env = environment()
@@ -61,10 +79,11 @@ def write(pieces: Iterable[bytes], path: str | None) -> None:
         UsageError: when the file cannot be written.
     """
     if path in {None, "-"}:
-        sys.stdout.flush()
+        out = standard_output()
+        out.flush()
         for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+            out.buffer.write(piece)
+        out.buffer.flush()
         return
     try:
         with Path(str(path)).open("wb") as file:

@@ -6,13 +6,15 @@ A journal has a usage line for every generation span; the turn that is made of i
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from turntrace.core import attributes as names
 from turntrace.core.calls import Calls, Generation, ToolSpan, count_tools, fold
 from turntrace.core.model import Span, Turn, Usage, Warn
 
 __all__ = ["counted"]
+
+_TOOL_PREFIX: Final = "execute_tool "
 
 
 def counted(turn: Turn) -> Turn:
@@ -21,6 +23,7 @@ def counted(turn: Turn) -> Turn:
     What the agent counted itself under those names is added. A retry that only spans tell becomes
     ``retry_count`` unless the agent counts retries.
     """
+    turn = replace(turn, spans=tuple(_named(span) for span in turn.spans))
     spans = list(_outer_first(turn))
     usage = {report.span_id: report for report in turn.usage}
     generations, tools = _calls(spans, usage)
@@ -38,6 +41,13 @@ def counted(turn: Turn) -> Turn:
         model=turn.model or next((span.model for span in spans if span.phase == "generation"), None),
         warnings=(*turn.warnings, *_folds(spans, calls)),
     )
+
+
+def _named(span: Span) -> Span:
+    """A tool span with its tool: one that never ended has it in its name only."""
+    if span.phase != "tool_execution" or span.tool is not None or not span.name.startswith(_TOOL_PREFIX):
+        return span
+    return replace(span, tool=span.name.removeprefix(_TOOL_PREFIX))
 
 
 def _outer_first(turn: Turn) -> Iterator[Span]:

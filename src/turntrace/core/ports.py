@@ -70,6 +70,10 @@ class Recorder(Protocol):
         """The absolute path of the trace file; None when there is no file."""
         ...
 
+    def flush(self) -> None:
+        """Write every journal line and every block that waits."""
+        ...
+
     def sink(self, context: Any) -> TurnSink | None:
         """The live turn that ``context`` (an OpenTelemetry Context) lies in."""
         ...
@@ -87,6 +91,10 @@ class Recorder(Protocol):
 
     def is_remote(self, context: Any) -> bool:
         """Whether the current span of ``context`` lives in another process, so that a fragment is due."""
+        ...
+
+    def homeless(self, name: str) -> None:
+        """A span of ours had no turn: said in the live turns that it may belong to, and counted."""
         ...
 
     def record_of(self, sink: Any) -> Any:

@@ -89,9 +89,12 @@ class Intake:
         own = self._own.get(run_id)
         if own is not None:
             return [*own.read(), *(line for waits_for, line in self._waiting if waits_for == run_id)]
-        written = (self._file.part(offset, length) for offset, length in self._chunks.get(run_id, ()))
         waiting = (lines for waits_for, lines in self._waiting if waits_for == run_id)
-        return b"".join((*written, *waiting)).splitlines(keepends=True)
+        return b"".join((*self._written(run_id), *waiting)).splitlines(keepends=True)
+
+    def _written(self, run_id: str) -> Iterator[bytes]:
+        """The lines of a run that lie in the shared file, as they were written."""
+        return (self._file.part(offset, length) for offset, length in self._chunks.get(run_id, ()))
 
     def release(self, run_id: str) -> None:
         """Forget a run whose block is written, or that was no turn.
@@ -141,7 +144,8 @@ class Intake:
         """Move the live turns of a full file to journals of their own."""
         for run_id in tuple(self._chunks):
             own = JournalFile(journal_path(self._out, run_id), self._calls)
-            own.write(b"".join(self.read(run_id)))
+            lines = b"".join(self._written(run_id))  # not split: that would leave the heap in pieces
+            own.write(lines)
             own.close()  # opened again for each write: there may be more turns than descriptors
             self._own[run_id] = own
         self._chunks.clear()

@@ -22,7 +22,12 @@ def finished_record(journal: Journal, fragments: Iterable[Journal]) -> Turn:
     """The turn of a journal with its ``fragments``, calls counted once."""
     turns = [fragment.turn for fragment in fragments]
     turn = merge_fragments(journal.turn, turns) if turns else journal.turn
-    return counted(_closed(turn) if turn.span_id is None and not journal.open_span_ids else turn)
+    return counted(_closed(turn) if turn.span_id is None and not _has_open(journal) else turn)
+
+
+def _has_open(journal: Journal) -> bool:
+    """Whether a span never ended, or was cut when its turn was closed."""
+    return bool(journal.open_span_ids) or any(span.outcome == "incomplete" for span in journal.turn.spans)
 
 
 def _closed(turn: Turn) -> Turn:

@@ -1,6 +1,10 @@
-"""An advisory lock on a file, opened anew for each use so that a fork neither inherits nor frees it."""
+"""An advisory lock on a file, opened anew for each use, which a forked child never keeps.
+
+A fork copies descriptors, and the copy of one that is locked holds the lock as long as the child lives.
+"""
 
 import os
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +18,22 @@ __all__ = ["LOCK_TIMEOUT_S", "FileLock", "claimed", "is_locked"]
 LOCK_TIMEOUT_S: Final = 1.0
 _CALLS: Final = Calls()
 _POLL_S: Final = 0.005
+
+_held: Final[set[int]] = set()
+_opening: Final = threading.Lock()
+
+
+def _forget_held() -> None:
+    for fd in _held:
+        os.close(fd)
+    _held.clear()
+    _opening.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_opening.acquire, after_in_parent=_opening.release, after_in_child=_forget_held
+    )
 
 
 class FileLock:
@@ -32,7 +52,9 @@ class FileLock:
         if fcntl is None:
             return self
         deadline = time.monotonic() + self._timeout_s
-        self._fd = self._calls.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        with _opening:
+            self._fd = self._calls.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            _held.add(self._fd)
         while not (held := self._calls.lock(self._fd)) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         self.held = held
@@ -42,7 +64,9 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._fd >= 0:
-            self._calls.close(self._fd)  # closing the only descriptor of this open file frees the lock
+            with _opening:
+                _held.discard(self._fd)
+                self._calls.close(self._fd)  # closing the only descriptor of this open file frees the lock
         self._fd = -1
         self.held = False
 

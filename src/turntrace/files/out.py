@@ -119,9 +119,19 @@ def _entries(folder: Path, prefix: str, suffix: str) -> Iterator[Path]:
 
 
 def newest(folder: Path) -> Path | None:
-    """The trace in ``folder`` that was written last, its journal counted; None when there is none."""
-    traces = list(_entries(folder, "", ".ndjson"))
+    """The trace in ``folder`` that was written last, its journals counted; None when there is none.
+
+    A file without a byte and without a journal holds nothing to read and is passed over.
+    """
+    traces = [out for out in _entries(folder, "", ".ndjson") if _size_bytes(out) or parts_of(out)]
     return max(traces, key=_touched_ns, default=None)
+
+
+def _size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _touched_ns(out: Path) -> int:

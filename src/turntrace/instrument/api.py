@@ -21,6 +21,8 @@ __all__ = ["count", "generation", "mark", "phase", "tool", "turn"]
 Attributes = Mapping[str, str | bool | int | float]
 Decorator = Callable[[Any], Any]
 
+_MAX_AMOUNT: Final = 2**62
+
 
 def _turn(
     agent: str, *, session_id: str | None = None, labels: Mapping[str, str] | None = None
@@ -33,7 +35,12 @@ def _turn(
         labels: at most 8 content-free pairs of at most 64 characters.
     """
     recorder = slot.recorder
-    return NOOP if recorder is None else TurnSpan(recorder, agent, session_id, labels)
+    if recorder is None:
+        return NOOP
+    try:
+        return TurnSpan(recorder, agent, session_id, labels)
+    except Exception as error:  # noqa: BLE001 - telemetry never changes the agent
+        return _refused(recorder, "turn", error)
 
 
 def _phase(name: str, attributes: Attributes | None = None) -> PhaseSpan | Noop:
@@ -46,9 +53,12 @@ def _phase(name: str, attributes: Attributes | None = None) -> PhaseSpan | Noop:
     recorder = slot.recorder
     if recorder is None:
         return NOOP
-    if name not in PHASES:
+    try:
+        if name in PHASES:
+            return PhaseSpan(recorder, name, name, attributes)
         return _unknown(recorder, name, attributes)
-    return PhaseSpan(recorder, name, name, attributes)
+    except Exception as error:  # noqa: BLE001 - as above
+        return _refused(recorder, "phase", error)
 
 
 def _generation(
@@ -60,7 +70,12 @@ def _generation(
 ) -> GenerationSpan | Noop:
     """One logical model call, its attempts and back-off included."""
     recorder = slot.recorder
-    return NOOP if recorder is None else GenerationSpan(recorder, model, provider, operation, attributes)
+    if recorder is None:
+        return NOOP
+    try:
+        return GenerationSpan(recorder, model, provider, operation, attributes)
+    except Exception as error:  # noqa: BLE001 - as above
+        return _refused(recorder, "generation", error)
 
 
 def _tool(
@@ -70,10 +85,13 @@ def _tool(
     recorder = slot.recorder
     if recorder is None:
         return NOOP
-    own: dict[str, Any] = {OPERATION: "execute_tool", TOOL_NAME: name, TOOL_TYPE: kind}
-    if call_id is not None:
-        own[TOOL_CALL_ID] = call_id
-    return PhaseSpan(recorder, "tool_execution", f"execute_tool {name}", {**own, **(attributes or {})})
+    try:
+        own: dict[str, Any] = {OPERATION: "execute_tool", TOOL_NAME: name, TOOL_TYPE: kind}
+        if call_id is not None:
+            own[TOOL_CALL_ID] = call_id
+        return PhaseSpan(recorder, "tool_execution", f"execute_tool {name}", {**own, **(attributes or {})})
+    except Exception as error:  # noqa: BLE001 - as above
+        return _refused(recorder, "tool", error)
 
 
 def _unknown(recorder: Recorder, name: str, attributes: Attributes | None) -> PhaseSpan:
@@ -85,18 +103,40 @@ def _unknown(recorder: Recorder, name: str, attributes: Attributes | None) -> Ph
     return PhaseSpan(recorder, "other", "other", attributes)
 
 
+def _refused(recorder: Recorder, where: str, error: Exception) -> Noop:
+    """What a call gives whose arguments cannot be used: nothing, said once; in strict mode the error."""
+    if recorder.strict:
+        raise error
+    recorder.caught(where, error)
+    return NOOP
+
+
 def count(name: str, amount: int = 1) -> None:
     """Add to a counter of the current turn; nothing happens outside one.
 
     Raises:
-        ValueError: for an unknown counter, in strict mode only.
+        ValueError: for an unknown counter or an amount that is no integer, in strict mode only.
     """
     recorder = slot.recorder
-    if recorder is None or not _known(recorder, name, COUNTERS, "counter"):
+    if recorder is None:
         return
+    try:
+        _count(recorder, name, amount)
+    except Exception as error:  # noqa: BLE001 - as above
+        _refused(recorder, "count", error)
+
+
+def _count(recorder: Recorder, name: str, amount: int) -> None:
     sink = recorder.sink(get_current())
-    if sink is not None:
-        sink.count(name, amount)
+    if not _known(recorder, name, COUNTERS, "counter") or sink is None:
+        return
+    given: object = amount
+    if isinstance(given, int) and abs(given) <= _MAX_AMOUNT:
+        sink.count(name, given)
+    elif recorder.strict:
+        raise ValueError(f"count({name!r}) takes an integer, not {amount!r}")
+    else:
+        sink.warn("count_invalid", f"an amount of {name} that is no integer was left out", None)
 
 
 def mark(name: str) -> None:
@@ -106,11 +146,18 @@ def mark(name: str) -> None:
         ValueError: for an unknown mark, in strict mode only.
     """
     recorder = slot.recorder
-    if recorder is None or not _known(recorder, name, MARKS, "mark"):
+    if recorder is None:
         return
+    try:
+        _mark(recorder, name)
+    except Exception as error:  # noqa: BLE001 - as above
+        _refused(recorder, "mark", error)
+
+
+def _mark(recorder: Recorder, name: str) -> None:
     context = get_current()
     sink = recorder.sink(context)
-    if sink is not None:
+    if _known(recorder, name, MARKS, "mark") and sink is not None:
         current = get_current_span(context).get_span_context()
         sink.mark(name, sink.now_ns(), current.span_id if current.is_valid else None)
 

@@ -64,7 +64,7 @@ class GenerationSpan(PhaseSpan):
             if name not in _TOKENS:
                 if self._recorder.strict:
                     raise TypeError(f"usage() has no {name!r}; it takes {', '.join(_TOKENS)}")
-            elif value is not None:
+            elif isinstance(value, int):
                 self.set(_TOKENS[name], value)
 
     def finish_reasons(self, *reasons: str) -> None:

@@ -100,6 +100,7 @@ class PhaseSpan:
         if sink is None or sink.closed or sink.turn.trace_id != current.trace_id:
             sink = recorder.sink(context)
             if sink is None and not recorder.is_remote(context):
+                recorder.homeless(self._name)
                 return
         if sink is None:
             self._enter(context, None, {PHASE: self.phase, OUTCOME: "ok", **self._attributes}, None)
@@ -119,7 +120,7 @@ class PhaseSpan:
             self._opened = recorder.begin(span, context, sink, self.phase, attributes)
             self._sink = self._opened.sink
             self._span = span
-            self._previous = context
+            self._previous = self._opened.previous = context
             self._attached = self._context_of(span, context)
             attach(self._attached)
 
@@ -133,16 +134,23 @@ class PhaseSpan:
         span, sink, self._span = self._span, self._sink, None
         if span is None or sink is None:
             return
-        if get_current() is self._attached:
-            attach(self._previous)
-        else:
-            sink.warn("context_moved", f"{self.phase} ended in another context than it began in", None)
+        self._leave(get_current(), sink)
         end_ns = sink.now_ns()
         outcome: Outcome = "ok" if kind is None else _failed(span, kind, self._attributes)
         outcome = self._ending(span, sink, end_ns, outcome)
         exclusive_ns = self._recorder.end(self._opened, end_ns, outcome, self._attributes)
         span.set_attribute(EXCLUSIVE_MS, exclusive_ns / _NS_PER_MS)
         span.end(end_ns)
+
+    def _leave(self, current: Context, sink: TurnSink) -> None:
+        """Put back the context from before, past blocks that were left while this one was current."""
+        if current is not self._attached:
+            sink.warn("context_moved", f"{self.phase} ended in another context than it began in", None)
+            return
+        previous, above = self._previous, self._opened.above
+        while above is not None and above.is_over and above.previous is not None:
+            previous, above = above.previous, above.above
+        attach(previous)
 
     def _ending(self, span: Span, sink: TurnSink, end_ns: int, outcome: Outcome) -> Outcome:
         """For subclasses: the last attributes before the span ends, and how it ended."""

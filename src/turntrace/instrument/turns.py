@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from opentelemetry.context import Context, get_current, set_value
+from opentelemetry.context import Context, attach, get_current, set_value
 from opentelemetry.trace import Span, get_current_span, set_span_in_context
 
 from turntrace.core.attributes import (
@@ -74,6 +74,13 @@ class TurnSpan(PhaseSpan):
 
     def _context_of(self, span: Span, context: Context) -> Context:
         return set_value(TURN_KEY, self._sink, set_span_in_context(span, context))
+
+    def _leave(self, current: Context, sink: TurnSink) -> None:
+        """As a phase's; a context that still lies in this turn was left behind by a block in it."""
+        if current is not self._attached and current.get(TURN_KEY) is sink:
+            attach(self._previous)
+        else:
+            super()._leave(current, sink)
 
     def _close(self, kind: type[BaseException] | None) -> None:
         outcome = outcome_of(kind)

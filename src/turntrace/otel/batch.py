@@ -67,7 +67,7 @@ class LazyBatchProcessor(SpanProcessor):
         self._guard = guard
         self._queue_size = queue_size
         self._on_begin = on_begin
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._given = 0
         self._late: _LateExporter | None = None
         self._batch: BatchSpanProcessor | None = None
@@ -102,7 +102,7 @@ class LazyBatchProcessor(SpanProcessor):
 
     def renew(self) -> None:
         """In a forked child: the copied queue and connection are the parent's, and the lock may be held."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._inherited = (*self._inherited, self._batch)
         self._given, self._late, self._batch = 0, None, None
 

@@ -144,6 +144,7 @@ class Closer:
         now_ns = turn.now_ns()
         for opened in sorted(turn.open_spans.values(), key=lambda span: -span.start_ns):
             if opened.span_id != turn.root_id:
+                turn.has_phase = turn.has_phase or opened.phase not in {None, "other"}
                 opened.ended(now_ns, "unset", "incomplete", {})
                 turn.log.cut(opened)
 

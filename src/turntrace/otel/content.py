@@ -5,10 +5,10 @@ from typing import Final
 
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from opentelemetry.trace import Status
+from opentelemetry.trace import Link, Status
 
 from turntrace.core.attributes import content_free
-from turntrace.otel.enrich import rebuilt
+from turntrace.otel.enrich import EnrichedSpan
 from turntrace.otel.guard import Guard
 
 __all__ = ["ContentFreeExporter"]
@@ -19,7 +19,7 @@ _REASON: Final = "content"
 class ContentFreeExporter(SpanExporter):
     """Filters spans on their way to ``exporter``; runs on the exporting thread.
 
-    Attributes that are not on the allow-list, event attributes and status messages are dropped and
+    Attributes that are not on the allow-list, those of events and links and status messages are dropped and
     counted under ``content``; strings are cut to 256 characters.
     """
 
@@ -44,10 +44,14 @@ class ContentFreeExporter(SpanExporter):
         given = span.attributes or {}
         kept = content_free(given, self._keep)
         lost = len(given) - len(kept)
-        lost += bool(span.status.description) + sum(bool(event.attributes) for event in span.events)
+        lost += bool(span.status.description)
+        lost += sum(bool(event.attributes) for event in span.events)
+        lost += sum(bool(link.attributes) for link in span.links)
         if not lost and kept == given:
             return span
         if lost:
             self._guard.drop(_REASON, lost)
         events = tuple(Event(event.name, {}, event.timestamp) for event in span.events)
-        return rebuilt(span, kept, events=events, status=Status(span.status.status_code))
+        links = tuple(Link(link.context) for link in span.links)
+        status = Status(span.status.status_code)
+        return EnrichedSpan(span, attributes=kept, events=events, links=links, status=status)

@@ -6,8 +6,7 @@ can only be added to a copy.
 
 from collections.abc import Mapping
 
-from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.trace import Status
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.util.types import AttributeValue
 
 __all__ = ["EnrichedSpan", "rebuilt"]
@@ -56,15 +55,11 @@ def rebuilt(
     *,
     start_ns: int | None = None,
     end_ns: int | None = None,
-    events: tuple[Event, ...] | None = None,
-    status: Status | None = None,
 ) -> ReadableSpan:
-    """``span`` with exactly ``attributes``; times (epoch ns), events and status replaced where given."""
+    """``span`` with exactly ``attributes``; times (epoch ns) replaced where given."""
     return EnrichedSpan(
         span,
         attributes=attributes,
         start_time=span.start_time if start_ns is None else start_ns,
         end_time=span.end_time if end_ns is None else end_ns,
-        events=span.events if events is None else events,
-        status=span.status if status is None else status,
     )

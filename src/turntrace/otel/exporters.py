@@ -38,7 +38,11 @@ def protocol_of(endpoint: str | None, asked: str | None) -> Protocol:
         port = urlsplit(endpoint or "").port
     except ValueError as error:
         raise ConfigurationError(f"OTEL_EXPORTER_OTLP_ENDPOINT={endpoint!r}: {error}") from error
-    return "grpc" if port == _GRPC_PORT else "http/protobuf"
+    if port == _GRPC_PORT:
+        return "grpc"
+    if endpoint and urlsplit(endpoint).scheme not in {"http", "https"}:
+        raise ConfigurationError(f"OTEL_EXPORTER_OTLP_ENDPOINT={endpoint!r}: write http://HOST:PORT")
+    return "http/protobuf"
 
 
 def span_exporter(settings: Settings, endpoint: str | None) -> Callable[[], SpanExporter]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from opentelemetry.context import Context
 from opentelemetry.trace import SpanContext
 
 from turntrace.core.attributes import Scalar
@@ -97,11 +98,15 @@ class OpenSpan:
 
     ``model_call`` and ``tool_call`` are the outermost open generation and named tool at or above it:
     what lies below one is the same call seen again and is not counted. ``usage`` is the richest report
-    found below a model call. ``verdict`` is set on spans of other instrumentations only.
+    found below a model call. ``verdict`` is set on spans of other instrumentations only. ``above`` is the own
+    span that was current when it began, ``previous`` the context from before.
     """
 
     __slots__ = (
-        "agent", "attributes", "context", "end_ns", "inferred", "live", "model", "model_call", "name", "outcome", "parent_id", "phase", "round", "run_id",
+        "above",
+        "agent", "attributes", "context", "end_ns", "inferred",
+        "is_over", "live", "model", "model_call", "name", "outcome", "parent_id", "phase",
+        "previous", "round", "run_id",
         "sink", "span_id", "start_ns", "status", "tool", "tool_call", "turn", "usage", "verdict",
     )  # fmt: skip
 
@@ -126,6 +131,9 @@ class OpenSpan:
         self.agent: str | None = None
         self.run_id: str | None = None
         self.inferred = False
+        self.is_over = False
+        self.above: OpenSpan | None = None
+        self.previous: Context | None = None
         self.tool: str | None = None
         self.model: str | None = None
         self.model_call: OpenSpan | None = None
@@ -140,6 +148,7 @@ class OpenSpan:
 
     def ended(self, end_ns: int, status: SpanStatus, outcome: Outcome, attributes: Mapping[str, Any]) -> None:
         """Note the end; ``attributes`` are the instrumentation's own, not yet filtered."""
+        self.is_over = True
         self.end_ns = max(end_ns, self.start_ns)
         self.status = status
         self.outcome = outcome
@@ -150,9 +159,32 @@ class LiveTurn:
     """One turn that is being recorded; or, while ``candidate``, a local root that may become one."""
 
     __slots__ = (
-        "anchor_ns", "candidate", "clock", "closed", "counts", "end_ns", "has_phase", "is_fragment", "live", "lock", "log",
-        "metrics", "model", "monotonic_ns", "open_spans", "provider", "result", "root_id", "run_id", "since_ns", "span_count",
-        "start_ns", "status", "trace_id", "who",
+        "anchor_ns",
+        "candidate",
+        "clock",
+        "closed",
+        "counts",
+        "end_ns",
+        "has_phase",
+        "is_fragment",
+        "is_warned",
+        "live",
+        "lock",
+        "log",
+        "metrics",
+        "model",
+        "monotonic_ns",
+        "open_spans",
+        "provider",
+        "result",
+        "root_id",
+        "run_id",
+        "since_ns",
+        "span_count",
+        "start_ns",
+        "status",
+        "trace_id",
+        "who",
     )  # fmt: skip
 
     def __init__(self, who: TurnIdentity, clock: Clock, start_ns: int) -> None:
@@ -161,7 +193,7 @@ class LiveTurn:
         self.candidate = who.turn_source in {"local_root", "run"}
         self.clock = TurnClock(clock)
         self.monotonic_ns, self.anchor_ns = clock.monotonic_ns, self.clock.anchor_ns
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal handler may record on the thread that holds it
         self.live = LiveAttribution(start_ns)
         self.counts = LiveCounts()
         self.log: TurnLog
@@ -174,6 +206,7 @@ class LiveTurn:
         self.open_spans: dict[int, OpenSpan] = {}
         self.span_count = 0
         self.has_phase = False
+        self.is_warned = False
         self.is_fragment = False
         self.closed = False
         self.result: tuple[Turn, Attribution] | None = None

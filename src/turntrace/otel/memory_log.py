@@ -1,5 +1,6 @@
 """The log of a turn that has no journal: recording without a file, to standard error, or journals off."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from turntrace.core.model import Mark, Turn, Usage, Warn
@@ -16,6 +17,7 @@ class MemoryLog:
     def __init__(self, turn: LiveTurn, out: Path | None) -> None:
         self.out = out
         self._turn = turn
+        self._run_id = turn.run_id
         self._table = SpanTable()
         self._marks: list[Mark] = []
         self._usage: list[Usage] = []
@@ -64,7 +66,8 @@ class MemoryLog:
             warnings.append(
                 Warn(code="too_many_spans", message=f"more than {MAX_SPANS} spans without a file")
             )
-        return turn_record(self._turn, spans, self._usage, self._marks, warnings)
+        record = turn_record(self._turn, spans, self._usage, self._marks, warnings)
+        return replace(record, run_id=self._run_id)  # a turn that was rolled over goes on under another
 
     def has_turn_elsewhere(self) -> bool:
         """See TurnLog."""

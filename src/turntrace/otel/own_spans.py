@@ -46,6 +46,7 @@ class OwnSpans:
         opened = OpenSpan(sink, span_context.span_id, parent_id, span.name, phase, start_ns)
         opened.context = span_context
         opened.round = attributes[ROUND]
+        opened.above = above
         if above is not None:
             opened.model_call, opened.tool_call = above.model_call, above.tool_call
         elif parent is None:

@@ -29,6 +29,11 @@ from turntrace.version import VERSION
 __all__ = ["Pipeline", "build"]
 
 _OTLP_NAMES: Final = frozenset({"otlp", "otlp_proto_grpc", "otlp_proto_http"})
+_RESOURCE_CONTENT: Final = frozenset(
+    {"process.command", "process.command_args", "process.command_line", "process.executable.path"}
+)
+"""What resource detectors know of a process and nobody else should: paths and arguments."""
+
 _OWN_NAMES: Final = frozenset({"turntrace", "turntrace_otlp"})
 
 
@@ -127,7 +132,11 @@ def _resource(settings: Settings, *, is_service: bool) -> Resource:
     own: dict[str, str] = {"turntrace.metrics": "process" if is_service else "collector"}
     if settings.service_name is None and "service.name=" not in settings.resource_attributes:
         own["service.name"] = program_name()
-    return Resource.create({**own})
+    found = Resource.create({**own})
+    return Resource(
+        {name: value for name, value in found.attributes.items() if name not in _RESOURCE_CONTENT},
+        found.schema_url,
+    )
 
 
 class _Meters:

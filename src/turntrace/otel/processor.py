@@ -127,6 +127,10 @@ class TurnSpanProcessor(SpanProcessor):
         out = self.recording.options.out
         return None if out == "-" else out
 
+    def flush(self) -> None:
+        """See Recorder."""
+        self.recording.writer.drain()
+
     def sink(self, context: Context) -> LiveTurn | NestedTurn | None:
         """See Recorder."""
         return self.recording.sink(context)
@@ -137,6 +141,10 @@ class TurnSpanProcessor(SpanProcessor):
         return current.is_valid and (
             current.is_remote or current.trace_id in self.recording.table.inherited_traces
         )
+
+    def homeless(self, name: str) -> None:
+        """See Recorder."""
+        self.recording.homeless(name)
 
     def record_of(self, sink: LiveTurn | NestedTurn) -> tuple[Turn, Attribution]:
         """See Recorder."""

@@ -89,6 +89,16 @@ class Recording:
             return found
         return self.table.of_trace(current.trace_id)
 
+    def homeless(self, name: str) -> None:
+        """Count a span that no turn could be found for while several were live; warn each of them once."""
+        live = [turn for turn in tuple(self.table.live) if not turn.candidate and turn.end_ns is None]
+        if live:
+            self.guard.drop("no_turn")
+        for turn in live:
+            if not turn.is_warned:
+                turn.is_warned = True
+                turn.warn("no_turn", f"a span ({name}) had no turn: configure(threads=True) carries it", None)
+
     def keep_exclusive(self) -> dict[int, int]:
         """The exclusive times (ns) that wait for an exporter made by wrap(), by span id."""
         if self.exclusive_of is None:

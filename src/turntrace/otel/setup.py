@@ -62,7 +62,7 @@ class _State:
         self.request: Request | None = None
         self.handle: Handle | None = None
         self.delegate: DelegatingProvider | None = None
-        self.attached: dict[int, Handle] = {}
+        self.attached: dict[int, tuple[TracerProvider, Handle]] = {}
 
     def renew(self) -> None:
         """In a forked child: the lock may have been held by a thread that is not there any more."""
@@ -87,11 +87,17 @@ def configure(request: Request, settings: Settings | None = None) -> Handle:
             if _state.request is not None and (request == _state.request or _state.request.is_run):
                 return _state.handle
             raise ConfigurationError(
-                "configure() was called before with other settings; shut that handle down"
+                f"configure() was called before with other settings ({_asked(_state.request)}); call shutdown() on the "
+                "handle it returned first"
             )
         handle = _set_up(request, settings)
         _state.request, _state.handle = request, handle
         return handle
+
+
+def _asked(request: Request | None) -> str:
+    trace_file = None if request is None else request.trace
+    return "no trace file" if trace_file is None else f"trace={trace_file!r}"
 
 
 def attach(provider: Any, request: Request | None = None, settings: Settings | None = None) -> Handle:
@@ -105,7 +111,7 @@ def attach(provider: Any, request: Request | None = None, settings: Settings | N
     with _state.lock:
         known = _state.attached.get(id(provider))
         if known is not None:
-            return known
+            return known[1]
         if settings.disabled or settings.sdk_disabled:
             return Handle(None, decision=_DISABLED)
         if not callable(getattr(provider, "add_span_processor", None)):
@@ -118,7 +124,7 @@ def attach(provider: Any, request: Request | None = None, settings: Settings | N
         handle = _handle(
             processor, settings, path, "your provider exports; turntrace writes the file", lambda: None
         )
-        _state.attached[id(provider)] = handle
+        _state.attached[id(provider)] = provider, handle  # the id is its own while it is kept
         return handle
 
 
@@ -131,9 +137,9 @@ def _set_up(request: Request, settings: Settings) -> Handle:
     processor, path = _processor(request, settings)
     pipeline = build(request.endpoint, settings, processor, metrics=request.metrics, content=request.content)
     processor.tracer = _tracer(pipeline.provider)
-    _delegate(pipeline, processor, settings)
     if request.threads:
         _instrument_threads()
+    _delegate(pipeline, processor, settings)
     handle = _handle(processor, settings, path, pipeline.decision, pipeline.shutdown, pipeline.flush)
     if request.sigterm:
         flush_on_sigterm(handle.shutdown)
@@ -218,7 +224,7 @@ def _handle(
         with _state.lock:
             slot.clear(processor)
             end(processor, shut_exporters, settings.exit_timeout_s)
-            for key in [key for key, handle in _state.attached.items() if handle.processor is processor]:
+            for key in [key for key, (_, known) in _state.attached.items() if known.processor is processor]:
                 del _state.attached[key]
             if _state.handle is not None and _state.handle.processor is processor:
                 _state.handle = _state.request = None

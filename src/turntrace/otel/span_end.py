@@ -88,12 +88,12 @@ class SpanEnder:
         """Tell the log, the metrics and the closer."""
         if opened.phase == MODEL_PHASE:
             self._called(opened)
-        turn = opened.turn
+        turn, metrics, kept = opened.turn, self._recording.metrics, self._recording.exclusive_of
         turn.log.ended(opened)
-        if self._recording.metrics is not None:
-            self._measure(opened, exclusive_ns)
-        if self._recording.exclusive_of is not None:
-            self._keep(opened.span_id, exclusive_ns)
+        if metrics is not None:
+            self._measure(metrics, opened, exclusive_ns)
+        if kept is not None:
+            _keep(kept, opened.span_id, exclusive_ns)
         if turn.end_ns is not None or not turn.root_id:
             self._closer.left(opened)
 
@@ -116,12 +116,10 @@ class SpanEnder:
         answer = turn.finish("error" if opened.status == "error" else "ok", opened.end_ns)
         return answer if not turn.candidate or turn.has_phase else {}
 
-    def _measure(self, opened: OpenSpan, exclusive_ns: int) -> None:
+    def _measure(self, metrics: TurnMetrics, opened: OpenSpan, exclusive_ns: int) -> None:
         context = opened.context
         attributes = opened.attributes
-        metrics, turn = self._recording.metrics, opened.turn
-        if metrics is None:
-            return
+        turn = opened.turn
         submit = self._recording.writer.submit
         agent = turn.who.agent
         if opened.phase is not None:
@@ -130,7 +128,7 @@ class SpanEnder:
         if opened.phase == "retry_wait":
             turn.counts.retry_waits += 1
             submit(metrics.retried, agent, turn.model, str(attributes.get(REASON, "unknown")), 1)
-        if opened.usage is not None and opened.model_call is opened:
+        if opened.usage is not None:  # the outermost span of nested ones has it
             submit(metrics.model_called, agent, opened.usage, context)
         if opened.span_id == turn.root_id and not turn.candidate and turn.end_ns is not None:
             self._measure_turn(turn, metrics, context)
@@ -144,12 +142,12 @@ class SpanEnder:
         if unseen > 0:
             submit(metrics.retried, agent, turn.model, "unknown", unseen)
 
-    def _keep(self, span_id: int, exclusive_ns: int) -> None:
-        kept = self._recording.exclusive_of
-        if kept is not None:
-            kept[span_id] = exclusive_ns
-            while len(kept) > _EXCLUSIVE_KEPT:
-                kept.pop(next(iter(kept)), None)
+
+def _keep(kept: dict[int, int], span_id: int, exclusive_ns: int) -> None:
+    """Keep an exclusive time for an exporter made by wrap(); the oldest gives way."""
+    kept[span_id] = exclusive_ns
+    while len(kept) > _EXCLUSIVE_KEPT:
+        kept.pop(next(iter(kept)), None)
 
 
 def _reclassify(opened: OpenSpan, verdict: Verdict, attributes: Mapping[str, Any]) -> None:

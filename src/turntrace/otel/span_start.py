@@ -85,7 +85,8 @@ class SpanStarter:
         parent = span.parent
         above = None if parent is None else self._table.open_spans.get(parent.span_id)
         sink: Sink | None = above.sink if above else self._sink(span, verdict, parent_context)
-        is_new = sink is None or (sink.candidate and verdict.role in ROOT_ROLES)
+        is_root = verdict.role in ROOT_ROLES
+        is_new = sink is None or (is_root and (sink.candidate or sink.turn.end_ns is not None))
         if sink is None or is_new:
             sink, above = self._open_turn(span, verdict, attributes), None
         start_ns = span.start_time or sink.now_ns()

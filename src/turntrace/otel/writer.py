@@ -74,7 +74,7 @@ class Writer:
         self._ran = 0
         self._wake = threading.Event()
         self._busy = threading.RLock()
-        self._start = threading.Lock()
+        self._start = threading.RLock()
         self._thread: threading.Thread | None = None
         self._asleep = True
         self._stop = False
@@ -121,7 +121,8 @@ class Writer:
         with self._busy:
             while self._jobs or self.gathered or (self._later and time.monotonic() < until_s):
                 self._run_some(self._next_job)
-                self._run_some(self._next_later)
+                if time.monotonic() < until_s:
+                    self._run_some(self._next_later)
 
     def run_jobs(self) -> None:
         """Run what was submitted so far, on the calling thread."""

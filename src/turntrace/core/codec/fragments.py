@@ -18,7 +18,12 @@ def merge_fragments(turn: Turn, fragments: Iterable[Turn]) -> Turn:
     """
     parts = [part for part in fragments if part.trace_id == turn.trace_id]
     joined = _joined_ids(turn, parts)
-    spans, usage, marks, warnings = _ended(turn, parts), list(turn.usage), list(turn.marks), list(turn.warnings)
+    spans, usage, marks, warnings = (
+        _ended(turn, parts),
+        list(turn.usage),
+        list(turn.marks),
+        list(turn.warnings),
+    )
     counters = Counter(turn.counters)
     for part in parts:
         found = [span for span in part.spans if span.span_id in joined]
