@@ -127,6 +127,7 @@ def closing(close: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
     """``close`` as the end of the stream: when it has returned or, if it is async, was awaited."""
 
     async def wait(leaving: Leaving, result: Coroutine[Any, Any, object]) -> object:
+        """Await the end of the stream, and only then end its measurement."""
         leaving.over = True
         with leaving:
             return await result
@@ -171,6 +172,7 @@ def timed_async(advance: Callable[[], Awaitable[T]], meter: Meter) -> Callable[[
     recorder, clock = meter.recorder, meter.clock
 
     async def pull() -> T:
+        """Take the next item and count the time it took."""
         gap_ns = clock() - recorder.idle_since_ns
         if gap_ns < PAUSE_NS:
             recorder.consume_ns += gap_ns
