@@ -1,5 +1,7 @@
 """Errors say what is wrong, where, and the way out."""
 
+import pickle
+
 import pytest
 
 from turntrace import errors
@@ -52,3 +54,18 @@ def test_a_missing_extra_says_how_to_install_it():
     error = MissingExtraError("comparison", "bench")
     assert str(error) == "comparison needs an optional package: pip install 'turntrace[bench]'"
     assert (error.feature, error.extra) == ("comparison", "bench")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TurntraceError("plain"),
+        ContractError("bad_json_line", "no JSON", path="t", line=2, offset=7),
+        TraceWriteError("out.ndjson", "no space left"),
+        MissingExtraError("gRPC", "grpc"),
+    ],
+)
+def test_every_error_survives_a_process_pool(error):
+    """Message and attributes come back as they went."""
+    twin = pickle.loads(pickle.dumps(error))  # noqa: S301 - bytes made in this line
+    assert (type(twin), str(twin), vars(twin)) == (type(error), str(error), vars(error))

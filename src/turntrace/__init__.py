@@ -122,7 +122,7 @@ def read(*paths: str | PathLike[str], strict: bool = False) -> "list[TurnReport]
     """The turns of trace files, journals beside them included.
 
     Raises:
-        TraceReadError: when a file holds no turn; with ``strict`` at the first error of any.
+        TraceReadError: when a file cannot be opened; with ``strict`` at the first error of any.
     """
     from turntrace.files.read import read_paths
     from turntrace.report.turn_report import TurnReport

@@ -13,6 +13,8 @@ Only configure, attach, read, compare and the command line raise these; recordin
 Programmer mistakes are TypeError and ValueError.
 """
 
+from typing import Any
+
 __all__ = [
     "ConfigurationError",
     "ContractError",
@@ -24,7 +26,10 @@ __all__ = [
 
 
 class TurntraceError(Exception):
-    """The root of the tree."""
+    """The root of the tree. Every error of it can be pickled: pools hand errors from process to process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args), self.__dict__
 
 
 class ConfigurationError(TurntraceError):
@@ -76,3 +81,8 @@ class MissingExtraError(TurntraceError):
         self.feature = feature
         self.extra = extra
         super().__init__(f"{feature} needs an optional package: pip install 'turntrace[{extra}]'")
+
+
+def _unpickled(kind: type[TurntraceError], args: tuple[object, ...]) -> TurntraceError:
+    """An error whose message is made already: its constructor would make one from the parts."""
+    return kind.__new__(kind, *args)

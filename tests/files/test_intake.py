@@ -1,5 +1,6 @@
 """The journal that all turns of a process share."""
 
+import errno
 import os
 
 import orjson
@@ -13,6 +14,7 @@ from turntrace.files.brief_calls import BriefCalls
 from turntrace.files.calls import Calls
 from turntrace.files.fragments import parts_in
 from turntrace.files.intake import Intake, IntakeJournal, runs_of
+from turntrace.files.journal import JournalFile
 from turntrace.files.out import journal_path, parts_of
 
 PID = os.getpid()
@@ -133,6 +135,32 @@ def test_live_turns_of_a_full_file_move_to_journals_of_their_own(intake, tmp_pat
     assert intake.read("r1") == [*turn_lines("r1", PID), b"later\n"]
     intake.release("r1")
     assert parts_of(out_of(tmp_path)) == paths[1:]
+
+
+def test_a_journal_that_moves_is_never_seen_in_part(intake, tmp_path, monkeypatch):
+    """Killed or out of disk in the middle of the move, the shared file still has every line."""
+    intake.add("r1", b"".join(turn_lines("r1", PID)))
+    intake.flush()
+    before, write = on_disk(tmp_path), JournalFile.write
+
+    def write_half(file, lines):
+        if file.path.suffix == ".moving":
+            write(file, lines[: len(lines) // 2])
+            assert on_disk(tmp_path) == before
+            raise OSError(errno.ENOSPC, "full")
+        return write(file, lines)
+
+    monkeypatch.setattr(intake_module, "_FULL_BYTES", 100)
+    monkeypatch.setattr(JournalFile, "write", write_half)
+    intake.add("r1", b"later\n")
+    with pytest.raises(OSError, match="full"):
+        intake.flush()
+    assert intake.read("r1") == [*turn_lines("r1", PID), b"later\n"]
+    monkeypatch.setattr(JournalFile, "write", write)
+    intake.flush()
+    assert intake.read("r1") == [*turn_lines("r1", PID), b"later\n"]
+    assert parts_of(out_of(tmp_path)) == [journal_path(out_of(tmp_path), "r1")]
+    assert not list(tmp_path.glob("*.moving"))
 
 
 def test_a_recording_that_ends_takes_its_file_away_unless_a_turn_lives(intake, tmp_path):

@@ -142,14 +142,26 @@ class Intake:
 
     def _graduate(self) -> None:
         """Move the live turns of a full file to journals of their own."""
-        for run_id in tuple(self._chunks):
-            own = JournalFile(journal_path(self._out, run_id), self._calls)
-            lines = b"".join(self._written(run_id))  # not split: that would leave the heap in pieces
-            own.write(lines)
-            own.close()  # opened again for each write: there may be more turns than descriptors
-            self._own[run_id] = own
+        for run_id in self._chunks.keys() - self._own.keys():
+            self._own[run_id] = self._moved(run_id)
         self._chunks.clear()
         self._replace()
+
+    def _moved(self, run_id: str) -> JournalFile:
+        """A journal with the lines of a run; it takes its name when it is whole.
+
+        Whoever reads it beside the shared file takes it for all there is: a kill may not cut it.
+        """
+        path = journal_path(self._out, run_id)
+        own = JournalFile(path.with_suffix(".moving"), self._calls)
+        try:
+            own.write(b"".join(self._written(run_id)))  # not split: that would leave the heap in pieces
+            own.path = own.path.replace(path)
+        except OSError:
+            own.delete()
+            raise
+        own.close()  # opened again for each write: there may be more turns than descriptors
+        return own
 
 
 class IntakeJournal:

@@ -106,8 +106,6 @@ def _read_trace(lines: Iterable[bytes], path: str, parts: list[Part]) -> tuple[l
     found += [finished_record(part.journal, ()) for part in journals.values()]
     issues += [issue for part in journals.values() for issue in part.journal.issues]
     turns = _joined(found, [part.journal.turn for part in parts if part.journal.fragment])
-    if not turns and not issues:
-        raise TraceReadError("no turn in it yet", path=path)
     return [inner for turn in turns for inner in (turn, *nested_turns(turn))], issues
 
 
