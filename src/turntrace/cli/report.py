@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
-from turntrace.cli.output import UsageError, show, write
+from turntrace.cli.output import show, write
 from turntrace.cli.overview import overview, trace_pointer
 from turntrace.cli.selection import Selection, choose, load
 from turntrace.report.blocks import Block, Pointers
@@ -23,9 +23,6 @@ from turntrace.report.view import Choice, heading, turn_view
 __all__ = ["ByOption", "Format", "newest", "register"]
 
 
-_NOT_YET: Final = "--format html and --beside do not exist yet; use text, markdown, tsv or json"
-
-
 class Format(StrEnum):
     """The output formats of a report."""
 
@@ -34,7 +31,6 @@ class Format(StrEnum):
     GITHUB = "github"
     TSV = "tsv"
     JSON = "json"
-    HTML = "html"
 
 
 class ByOption(StrEnum):
@@ -77,7 +73,6 @@ def report(
     ] = None,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many rows of a long list.")] = 5,
     everything: Annotated[bool, typer.Option("--all", help="Fold nothing.")] = False,
-    beside: Annotated[bool, typer.Option("--beside", hidden=True)] = False,
 ) -> None:
     """Show where the wall time of one or many turns went.
 
@@ -93,8 +88,6 @@ def report(
     """
     if as_json:
         output_format = Format.JSON
-    if output_format is Format.HTML or beside:
-        raise UsageError(_NOT_YET)
     rule, wanted = (turn, None) if turn and "=" in turn else (None, turn)
     selection = load(files or (), rule)
     choice = Choice(by=by.value, top=top, everything=everything)
