@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: one recording at a time, nothing left behind."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -8,6 +9,11 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("ci", derandomize=True, max_examples=200, deadline=None)
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# A shell starts a job in the background with these ignored, and every child would inherit it.
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

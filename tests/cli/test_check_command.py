@@ -1,7 +1,9 @@
 """``turntrace check``: issues with their place, required keys, the coverage gate, three modes."""
 
 import json
+import os
 from pathlib import Path
+from threading import Thread
 
 import jsonschema
 import pytest
@@ -139,6 +141,17 @@ def test_standard_input(execute, trace):
     result = execute("check", "-", "--contract", input=Path(trace).read_bytes())
     assert result.returncode == 0
     assert result.stdout == b""
+
+
+def test_a_named_pipe(execute, trace, tmp_path):
+    """A file that can be read but once, as a shell's process substitution is."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=lambda: pipe.write_bytes(Path(trace).read_bytes()))
+    writer.start()
+    result = execute("check", str(pipe), "--contract")
+    writer.join()
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
 
 
 def test_a_long_list_of_issues_is_cut_in_text(run, trace):

@@ -3,8 +3,9 @@
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, BinaryIO, Final
 
 import typer
 
@@ -91,18 +92,25 @@ def _mode(*, strict: bool, lenient: bool, compat: bool) -> Mode:
 
 
 def _inspected(path: str, demands: Demands) -> Found:
-    if path == "-":
-        with tempfile.SpooledTemporaryFile(_MEMORY_BYTES) as copy:
-            while piece := sys.stdin.buffer.read(_COPY_BYTES):
-                copy.write(piece)
-            copy.seek(0)
-            return inspect_file(path, copy, demands)
     try:
-        with Path(path).open("rb") as file:
-            return inspect_file(path, file, demands)
+        if path == "-":
+            return _inspected_stream(path, sys.stdin.buffer, demands)
+        with Path(path).open("rb", buffering=0) as file:
+            if file.seekable():
+                return inspect_file(path, BufferedReader(file), demands)
+            return _inspected_stream(path, file, demands)
     except OSError as error:
         message = f"cannot read {path}: {error.strerror or error}"
         raise UsageError(message) from error
+
+
+def _inspected_stream(path: str, stream: BinaryIO, demands: Demands) -> Found:
+    """A pipe is read once and a trace more than once: it is copied first."""
+    with tempfile.SpooledTemporaryFile(_MEMORY_BYTES) as copy:
+        while piece := stream.read(_COPY_BYTES):
+            copy.write(piece)
+        copy.seek(0)
+        return inspect_file(path, copy, demands)
 
 
 def _as_text(found: Found) -> Iterator[str]:
