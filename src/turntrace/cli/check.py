@@ -3,7 +3,6 @@
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from io import BufferedReader
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final
 
@@ -95,9 +94,9 @@ def _inspected(path: str, demands: Demands) -> Found:
     try:
         if path == "-":
             return _inspected_stream(path, sys.stdin.buffer, demands)
-        with Path(path).open("rb", buffering=0) as file:
+        with Path(path).open("rb") as file:
             if file.seekable():
-                return inspect_file(path, BufferedReader(file), demands)
+                return inspect_file(path, file, demands)
             return _inspected_stream(path, file, demands)
     except OSError as error:
         message = f"cannot read {path}: {error.strerror or error}"
