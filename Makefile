@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint types layers prose cover bench clean
+.PHONY: demo test check lint types layers prose cover slow bench clean
 
 demo: $(STAMP)  ## run the bundled agent and print where its turn went
 	$(BIN)/turntrace demo
 
-test: $(STAMP) check cover  ## every check and test that needs no server binary, agent or browser
+test: $(STAMP) check cover slow  ## every check and test that needs no server binary, agent or browser
 
 check: lint types layers prose  ## what reads the code without running it
 
@@ -29,10 +29,13 @@ prose: $(STAMP)
 
 cover: $(STAMP)  ## tests with the branch coverage gate: core 100 %, all 95 %
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest -m 'not slow'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='src/turntrace/core/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
+
+slow: $(STAMP)  ## the tests of size and of kills, which coverage would stretch past their time
+	$(BIN)/python -m pytest -m slow
 
 bench: $(STAMP)  ## measure the goals of tests/benchmarks; prints goal, figure and verdict
 	$(BIN)/python tests/benchmarks/run_all.py

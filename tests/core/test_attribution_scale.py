@@ -76,6 +76,7 @@ def test_containment_and_ids_at_size():
     assert exclusive_by_id(starts, range(-1, DEEP - 1), starts, ends)[:-1] == [2] * (DEEP - 1)
 
 
+@pytest.mark.slow
 def test_live_chain_a_million_deep():
     """A million open spans, each inside the one before, and their ends."""
     live = LiveAttribution(0)
