@@ -130,7 +130,7 @@ print(sum(len(tt.read(path)) for path in written if os.path.getsize(path)))
 @pytest.mark.slow
 def test_the_wheel_runs_the_demo_in_an_empty_environment(tmp_path):
     """Built, installed with its dependencies and nothing else, ``turntrace demo`` tells a turn."""
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT]
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
     subprocess.run(build, check=True, capture_output=True, timeout=120)
     [wheel] = tmp_path.glob("*.whl")
     venv.create(tmp_path / "venv", with_pip=True)
