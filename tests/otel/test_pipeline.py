@@ -1,6 +1,7 @@
 """The provider that turntrace builds, and who gets its spans and metrics."""
 
 import sys
+import threading
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -104,7 +105,8 @@ def test_spans_and_metrics_arrive_at_the_endpoint(built):
 
 @pytest.mark.parametrize(("interval_s", "sent"), [(0.0, True), (60.0, False)])
 def test_a_process_that_ends_within_an_interval_sends_no_metrics(built, interval_s, sent):
-    """A counter that appears at 1 and dies moves no dashboard."""
+    """A counter that appears at 1 and dies moves no dashboard; no thread goes on sending it."""
+    before = set(threading.enumerate())
     with HttpReceiver() as receiver:
         pipe, processor = built(receiver.endpoint, Settings(metric_interval_s=interval_s))
         with tt.turn("a"):
@@ -112,6 +114,7 @@ def test_a_process_that_ends_within_an_interval_sends_no_metrics(built, interval
         processor.shutdown()
         pipe.shutdown()
         assert bool(receiver.metrics) is sent
+    assert [one.name for one in set(threading.enumerate()) - before if "Metric" in one.name] == []
 
 
 def test_a_forked_child_sends_no_copy_of_its_parents_metrics(built, monkeypatch):

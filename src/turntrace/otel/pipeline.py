@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from opentelemetry.metrics import Meter
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import MetricsData, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
@@ -139,6 +139,18 @@ def _resource(settings: Settings, *, is_service: bool) -> Resource:
     )
 
 
+class _Reader(PeriodicExportingMetricReader):
+    """A reader that can end without sending."""
+
+    is_silent = False
+
+    def _receive_metrics(
+        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
+    ) -> None:
+        if not self.is_silent:
+            super()._receive_metrics(metrics_data, timeout_millis, **kwargs)
+
+
 class _Meters:
     """Metrics over OTLP. A process that ends before its first interval sends none.
 
@@ -146,9 +158,10 @@ class _Meters:
     """
 
     def __init__(self, endpoint: str | None, settings: Settings, resource: Resource) -> None:
-        reader = PeriodicExportingMetricReader(metric_exporter(settings, endpoint))
-        self._provider = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+        self._reader = _Reader(metric_exporter(settings, endpoint))
+        self._provider = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False)
         self._pid = os.getpid()
+        self._is_down = False
         self._due_s = time.monotonic() + settings.metric_interval_s
 
     def meter(self) -> Meter:
@@ -162,7 +175,9 @@ class _Meters:
 
     def shutdown(self) -> None:
         """Send the last figures of a process that lived long enough; a forked child's are a copy."""
-        if os.getpid() == self._pid and time.monotonic() >= self._due_s:
+        if os.getpid() == self._pid and not self._is_down:
+            self._is_down = True
+            self._reader.is_silent = time.monotonic() < self._due_s
             self._provider.shutdown()
 
 
