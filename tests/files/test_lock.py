@@ -111,14 +111,3 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path):
     code = [sys.executable, "-c", _FORKING, tmp_path / "t.lock"]
     done = subprocess.run(code, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("False\n", "")
-
-
-def test_what_is_held_at_a_fork_is_given_back_in_the_child(tmp_path):
-    """Every descriptor of a lock is closed, and locks can be taken again."""
-    path = tmp_path / "t.lock"
-    FileLock(path).__enter__()
-    assert is_locked(path)
-    lock_module._opening.acquire()
-    lock_module._forget_held()
-    with FileLock(path) as again:
-        assert again.held

@@ -1,12 +1,13 @@
 """What the processor makes of spans: turns, phases, exclusive time and the answer on the turn's span."""
 
 import contextvars
+import os
 import threading
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.trace import set_span_in_context as with_span
 
@@ -630,3 +631,22 @@ def test_own_and_foreign_spans_share_one_turn(tmp_path):
     assert block.turn.counters["model_requests"] == 2
     assert [span.name for span in block.turn.spans if span.run_id] == ["invoke_agent coder"]
     assert trace.get_current_span().get_span_context().is_valid is False
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_renewal_that_fails_after_a_fork_spoils_no_other_and_prints_nothing(caplog, capfd):
+    """The child records with a writer of its own, whatever went wrong; what went wrong is counted."""
+
+    class Broken(SpanProcessor):
+        def renew(self):
+            raise ValueError("secret")
+
+    processor = TurnSpanProcessor(RecordingOptions())
+    batches = (Broken(), Broken())
+    processor.follow_with(batches)
+    writer = processor.recording.writer
+    processor._renew()
+    assert processor.recording.writer is not writer
+    assert processor.recording.guard.dropped["error"] == 2
+    assert "secret" not in caplog.text
+    assert capfd.readouterr().err == ""

@@ -8,6 +8,7 @@ from typing import Final
 
 from turntrace.files import lock as locks
 from turntrace.files.calls import Calls
+from turntrace.files.descriptors import give_back, take
 from turntrace.files.lock import FileLock
 from turntrace.files.out import FILE_MODE
 
@@ -85,19 +86,19 @@ def _by_file(out: Path, blocks: Sequence[bytes], rotation: Rotation, calls: Call
 
 
 def _append(path: Path, data: bytes, calls: Calls) -> None:
-    fd = calls.open(path, _FLAGS, FILE_MODE)
+    fd = take(lambda: calls.open(path, _FLAGS, FILE_MODE))
     try:
         write_all(fd, _separator(fd, calls) + data, calls)
     finally:
-        calls.close(fd)
+        give_back(fd, calls.close)
 
 
 def _size_bytes(path: Path, calls: Calls) -> int:
-    fd = calls.open(path, _FLAGS, FILE_MODE)
+    fd = take(lambda: calls.open(path, _FLAGS, FILE_MODE))
     try:
         return calls.size_bytes(fd)
     finally:
-        calls.close(fd)
+        give_back(fd, calls.close)
 
 
 def _separator(fd: int, calls: Calls) -> bytes:

@@ -7,6 +7,7 @@ from typing import Final
 
 from turntrace.files.append import write_all
 from turntrace.files.calls import Calls, fcntl
+from turntrace.files.descriptors import give_back, take
 from turntrace.files.out import FILE_MODE
 
 __all__ = ["JournalFile"]
@@ -52,12 +53,12 @@ class JournalFile:
     def _open(self) -> None:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         while self._fd < 0:
-            fd = self._calls.open(self.path, flags, FILE_MODE)
+            fd = take(lambda: self._calls.open(self.path, flags, FILE_MODE))
             self._mark(fd)
             if os.fstat(fd).st_nlink:
                 self._fd = fd
             else:  # whoever had joined it deleted it in between
-                self._calls.close(fd)
+                give_back(fd, self._calls.close)
         self.is_written = True
 
     def _mark(self, fd: int) -> None:
@@ -73,8 +74,8 @@ class JournalFile:
     def close(self) -> None:
         """Close the descriptor; the next line opens the file again."""
         if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
+            give_back(fd)
 
     def delete(self) -> None:
         """Remove the file; nothing happens when it never was written."""

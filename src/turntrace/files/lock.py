@@ -1,16 +1,13 @@
-"""An advisory lock on a file, opened anew for each use, which a forked child never keeps.
-
-A fork copies descriptors, and the copy of one that is locked holds the lock as long as the child lives.
-"""
+"""An advisory lock on a file, opened anew for each use, which a forked child never keeps."""
 
 import os
-import threading
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from turntrace.files.calls import Calls, fcntl
+from turntrace.files.descriptors import give_back, take
 from turntrace.files.out import FILE_MODE
 
 __all__ = ["LOCK_TIMEOUT_S", "FileLock", "claimed", "is_locked"]
@@ -18,22 +15,6 @@ __all__ = ["LOCK_TIMEOUT_S", "FileLock", "claimed", "is_locked"]
 LOCK_TIMEOUT_S: Final = 1.0
 _CALLS: Final = Calls()
 _POLL_S: Final = 0.005
-
-_held: Final[set[int]] = set()
-_opening: Final = threading.Lock()
-
-
-def _forget_held() -> None:
-    for fd in _held:
-        os.close(fd)
-    _held.clear()
-    _opening.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_opening.acquire, after_in_parent=_opening.release, after_in_child=_forget_held
-    )
 
 
 class FileLock:
@@ -52,9 +33,8 @@ class FileLock:
         if fcntl is None:
             return self
         deadline = time.monotonic() + self._timeout_s
-        with _opening:
-            self._fd = self._calls.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-            _held.add(self._fd)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._fd = take(lambda: self._calls.open(self._path, flags, FILE_MODE))
         while not (held := self._calls.lock(self._fd)) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         self.held = held
@@ -64,9 +44,7 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._fd >= 0:
-            with _opening:
-                _held.discard(self._fd)
-                self._calls.close(self._fd)  # closing the only descriptor of this open file frees the lock
+            give_back(self._fd, self._calls.close)  # the only descriptor of this open file: the lock is free
         self._fd = -1
         self.held = False
 
@@ -76,13 +54,13 @@ def is_locked(path: Path) -> bool:
     if fcntl is None:
         return False
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = take(lambda: os.open(path, os.O_RDWR | os.O_CLOEXEC))
     except FileNotFoundError:
         return False
     try:
         return not _CALLS.lock(fd)
     finally:
-        os.close(fd)
+        give_back(fd)
 
 
 class claimed:  # noqa: N801 - reads as a word: with claimed(path) as is_mine
@@ -96,7 +74,7 @@ class claimed:  # noqa: N801 - reads as a word: with claimed(path) as is_mine
 
     def __enter__(self) -> bool:
         try:
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            self._fd = take(lambda: os.open(self._path, os.O_RDWR | os.O_CLOEXEC))
         except FileNotFoundError:
             return False
         return fcntl is None or _CALLS.lock(self._fd)
@@ -105,5 +83,5 @@ class claimed:  # noqa: N801 - reads as a word: with claimed(path) as is_mine
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._fd >= 0:
-            os.close(self._fd)
+            give_back(self._fd)
             self._fd = -1

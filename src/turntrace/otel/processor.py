@@ -107,12 +107,13 @@ class TurnSpanProcessor(SpanProcessor):
         return Writer(self.recording.guard, self.closer.tick, self.recording.flush_intake)
 
     def _renew(self) -> None:
-        """In a forked child: new locks and threads, none of the parent's turns and descriptors."""
-        self.recording.renew()
-        self.closer.renew()
-        self.recording.writer = self._new_writer()
-        for batch in self._batches:
-            batch.renew()
+        """In a forked child: new locks and threads, none of the parent's turns; one that fails spoils no other."""
+        self.recording.writer = self._new_writer()  # first: the old one's lock may be held for ever
+        for renew in (self.recording.renew, self.closer.renew, *(batch.renew for batch in self._batches)):
+            try:
+                renew()
+            except Exception as error:  # noqa: BLE001 - as in on_start; the interpreter would print it
+                self.recording.guard.caught("fork", error)
 
     # -- Recorder: what the recording API asks ----------------------------------------------------------
 
