@@ -9,6 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from turntrace.core.codec.decode import read_blocks
 from turntrace.otel import slot
 from turntrace.otel.options import RecordingOptions
+from turntrace.otel.own_tracer import OwnTracer
 from turntrace.otel.processor import TurnSpanProcessor
 
 __all__ = ["Recorded", "blocks_of"]
@@ -25,7 +26,7 @@ class Recorded:
         self.provider = TracerProvider(shutdown_on_exit=False, sampler=sampler)
         self.provider.add_span_processor(self.processor)
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.processor.tracer = self.provider.get_tracer("turntrace", "test")
+        self.processor.tracer = OwnTracer(self.provider.get_tracer("turntrace", "test"))
         self.out = out
 
     def __enter__(self):

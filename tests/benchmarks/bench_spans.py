@@ -51,11 +51,12 @@ def _native(journal: str | None, attributes=OWN_ATTRIBUTES) -> Callable[[], None
     import turntrace as tt
     from turntrace.otel import slot
     from turntrace.otel.options import RecordingOptions
+    from turntrace.otel.own_tracer import OwnTracer
     from turntrace.otel.processor import TurnSpanProcessor
 
     out = None if journal is None else str(Path(tempfile.mkdtemp()) / "t.ndjson")
     processor = TurnSpanProcessor(RecordingOptions(out=out, journal=journal or "off"))
-    processor.tracer = _provider(processor).get_tracer("turntrace", "0")
+    processor.tracer = OwnTracer(_provider(processor).get_tracer("turntrace", "0"))
     slot.fill(processor)
 
     def work() -> None:

@@ -1,11 +1,15 @@
 """The log of a turn on disk: what a disk that is slow or full does to it."""
 
 import errno
+import time
+from collections import deque
 
+import orjson
 import pytest
 from opentelemetry.context import Context
 from opentelemetry.trace import set_span_in_context
 
+import turntrace as tt
 from otel.fakes import AGENT, CHAT, TOOL
 from recordings import Recorded
 from turntrace.files.journal import JournalFile
@@ -112,3 +116,79 @@ def test_a_disk_that_takes_no_batch_is_counted_too(tmp_path, clock, monkeypatch,
             recorded.processor.recording.flush_intake()
     assert recorded.guard.dropped["write_failed"] == 2
     assert capsys.readouterr().err.count("No space left") == 1
+
+
+def own_kinds(recorded):
+    """Type and phase of each line that is on disk by now, of our own spans."""
+    lines = b"".join(part.read_bytes() for part in parts_of(recorded.out)).splitlines()
+    told = [orjson.loads(line) for line in lines]
+    return [(line["type"], line["name"]) for line in told if line["type"] in {"span_start", "span"}]
+
+
+def test_what_may_kill_the_process_is_on_disk_when_it_begins(tmp_path):
+    """In sync mode at once: a crash of a tool names the tool."""
+    with Recorded(tmp_path / "t.ndjson", journal="sync") as recorded, tt.turn("a"):
+        for begun in (
+            tt.tool("bash"),
+            tt.generation(model="m"),
+            tt.phase("process_wait"),
+            tt.phase("verification"),
+        ):
+            with begun:
+                assert own_kinds(recorded)[-1] == ("span_start", begun.phase)
+
+
+@pytest.mark.parametrize("journal", ["sync", "thread"])
+def test_a_short_phase_has_one_line(tmp_path, journal):
+    """Its end says all that its start would have said."""
+    with Recorded(tmp_path / "t.ndjson", journal=journal) as recorded, tt.turn("a"):
+        with (
+            tt.phase("prompt_build"),
+            recorded.processor.recording.writer.paused(),
+            tt.phase("tool_planning"),
+        ):
+            pass
+        recorded.processor.force_flush()
+        kinds = own_kinds(recorded)
+        assert ("span", "tool_planning") in kinds
+        assert ("span_start", "tool_planning") not in kinds
+
+
+def test_what_is_above_a_line_is_told_with_it(tmp_path):
+    """Whatever is on disk, its parents are, in the order in which they began."""
+    with (
+        Recorded(tmp_path / "t.ndjson", journal="sync") as recorded,
+        tt.turn("a"),
+        recorded.processor.recording.writer.paused(),
+        tt.phase("prompt_build"),
+        tt.phase("tool_queue"),
+    ):
+        assert ("span_start", "prompt_build") not in own_kinds(recorded)
+        with tt.tool("bash"):
+            told = own_kinds(recorded)[-3:]
+    assert told == [("span_start", name) for name in ("prompt_build", "tool_queue", "tool_execution")]
+
+
+@pytest.mark.parametrize("journal", ["sync", "thread"])
+def test_a_phase_that_lasts_is_on_disk_soon(tmp_path, journal):
+    """Nobody has to end anything for it: the writer's thread tells what began."""
+    with Recorded(tmp_path / "t.ndjson", journal=journal) as recorded, tt.turn("a"), tt.phase("prompt_build"):
+        deadline_s = time.monotonic() + 10
+        while ("span_start", "prompt_build") not in own_kinds(recorded):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+
+
+def test_starts_that_another_thread_took_are_told_by_that(tmp_path):
+    """Two threads that end spans of a turn share what began."""
+
+    class Taken(deque):
+        def popleft(self):
+            self.clear()
+            return super().popleft()
+
+    with Recorded(tmp_path / "t.ndjson", journal="sync"), tt.turn("a") as turn:
+        turn._sink.log._begun = Taken()
+        with tt.phase("prompt_build"), tt.tool("bash"):
+            pass
+    assert turn.report().phases["prompt_build"].count == 1

@@ -13,6 +13,7 @@ from turntrace.config import Settings
 from turntrace.errors import ConfigurationError
 from turntrace.otel import pipeline, slot
 from turntrace.otel.options import RecordingOptions
+from turntrace.otel.own_tracer import OwnTracer
 from turntrace.otel.pipeline import build
 from turntrace.otel.processor import TurnSpanProcessor
 from turntrace.otel.sampler import RecordingSampler
@@ -39,7 +40,7 @@ def built():
     def make(endpoint=None, settings=None, *, metrics=None, content="drop"):
         processor = TurnSpanProcessor(RecordingOptions())
         pipe = build(endpoint, settings or Settings(), processor, metrics=metrics, content=content)
-        processor.tracer = pipe.provider.get_tracer("turntrace", "test")
+        processor.tracer = OwnTracer(pipe.provider.get_tracer("turntrace", "test"))
         slot.fill(processor)
         made.append((pipe, processor))
         return pipe, processor

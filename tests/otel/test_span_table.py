@@ -1,4 +1,4 @@
-"""Spans packed in 48 bytes, and back."""
+"""Spans packed in 40 bytes, and back."""
 
 import pytest
 
@@ -57,13 +57,13 @@ def test_status_and_outcome_share_two_bytes_without_mixing(status, outcome, infe
     assert span.parent_source == ("inferred" if inferred else "otel")
 
 
-def test_a_span_takes_48_bytes_at_most():
-    """The bound on the memory of a turn without a file: names are stored once."""
+def test_a_span_takes_40_bytes():
+    """The bound on the memory of a turn without a file: what spans have in common is stored once."""
     table = SpanTable()
     for number in range(100):
         table.add(ended(number + 1, 1, "execute_tool x", "tool_execution"))
-    assert len(table._rows) <= 100 * 48
-    assert len(table._names) == 3
+    assert len(table._rows) == 100 * 40
+    assert len(table._facts) == 1
 
 
 def test_a_round_beyond_what_fits_is_the_largest_that_does():
@@ -84,9 +84,13 @@ def test_beyond_the_bound_spans_are_counted_only(monkeypatch):
 
 
 def test_names_beyond_the_bound_are_lost_and_spans_are_not(monkeypatch):
-    """The table of names has an end; a name that was known before stays known."""
-    monkeypatch.setattr(span_table, "_MAX_NAMES", 2)
+    """The table of names has an end; a name that was known before stays known, and phases always are."""
+    monkeypatch.setattr(span_table, "_MAX_FACTS", 4)
+    monkeypatch.setattr(span_table, "_NAMELESS", 2)
     table = SpanTable()
-    for number, name in enumerate(("a", "b", "c", "a")):
-        table.add(ended(number + 1, name=name))
-    assert [span.name for span in table.spans()] == ["a", "b", "", "a"]
+    for number, name in enumerate(("a", "b", "c", "a", "d")):
+        table.add(ended(number + 1, name=name, phase="verification", status="error", tool=name))
+    spans = list(table.spans())
+    assert [span.name for span in spans] == ["a", "b", "", "a", ""]
+    assert [span.tool for span in spans] == ["a", "b", None, "a", None]
+    assert {(span.phase, span.status) for span in spans} == {("verification", "error")}

@@ -9,9 +9,9 @@ then on every call gives the lock away as usual.
 import ctypes
 import errno
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any, Final
 
 from turntrace.files.calls import Calls, fcntl
@@ -26,8 +26,7 @@ _LARGE_BYTES: Final = 256 << 10
 def _libc() -> Any:
     try:
         libc = ctypes.PyDLL(None, use_errno=True)
-        libc.write.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
-        libc.write.restype = ctypes.c_ssize_t
+        libc.write  # noqa: B018 - its arguments fit an int: to convert them by type takes longer than the call
         libc.open.argtypes = (ctypes.c_char_p, ctypes.c_int)  # the mode is variadic, which matters on arm64
         libc.lseek.argtypes = (ctypes.c_int, ctypes.c_longlong, ctypes.c_int)
         libc.lseek.restype = ctypes.c_longlong
@@ -58,7 +57,13 @@ class BriefCalls(Calls):
         """See Calls."""
         if not self.is_brief or len(data) > _LARGE_BYTES or not isinstance(data, bytes):
             return super().write(fd, data)
-        return self._made(lambda: self._libc.write(fd, data, len(data)))
+        start_ns = monotonic_ns()
+        written: int = self._libc.write(fd, data, len(data))
+        if written < 0:
+            return self._made(lambda: self._libc.write(fd, data, len(data)))
+        if monotonic_ns() - start_ns > _SLOW_NS:
+            self.is_brief = False
+        return written
 
     def close(self, fd: int) -> None:
         """See Calls."""
@@ -90,11 +95,11 @@ class BriefCalls(Calls):
 
     def _made(self, call: Callable[[], int], path: str | None = None) -> int:
         """The result of ``call``, made again when a signal came in between."""
-        start_ns = time.monotonic_ns()
+        start_ns = monotonic_ns()
         while (result := call()) < 0:
             number = ctypes.get_errno()
             if number != errno.EINTR:
                 raise OSError(number, os.strerror(number), path)
-        if time.monotonic_ns() - start_ns > _SLOW_NS:
+        if monotonic_ns() - start_ns > _SLOW_NS:
             self.is_brief = False
         return result

@@ -39,16 +39,20 @@ class JournalFile:
         if self._fd < 0:
             self._open()
         if self._is_torn:
-            self.size_bytes = self._calls.size_bytes(self._fd) + 1
-            lines = b"\n" + lines
-        start, data = self.size_bytes, lines
-        was_torn, self._is_torn = self._is_torn, True
-        written = self._calls.write(self._fd, data)
-        if written != len(data):
-            write_all(self._fd, data[written:])
+            self._mend()
+        start = self.size_bytes
+        self._is_torn = True
+        written = self._calls.write(self._fd, lines)
+        if written != len(lines):
+            write_all(self._fd, lines[written:])
         self._is_torn = False
-        self.size_bytes += len(data) - was_torn
+        self.size_bytes = start + len(lines)
         return start
+
+    def _mend(self) -> None:
+        """Start a line of its own after one that may be cut."""
+        write_all(self._fd, b"\n")
+        self.size_bytes = self._calls.size_bytes(self._fd)
 
     def _open(self) -> None:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC

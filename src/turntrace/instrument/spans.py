@@ -110,7 +110,7 @@ class PhaseSpan:
         self._enter(context, sink, attributes, sink.now_ns())
 
     def _enter(
-        self, context: Context, sink: TurnSink | None, attributes: Mapping[str, Any], start_ns: int | None
+        self, context: Context, sink: TurnSink | None, attributes: dict[str, Any], start_ns: int | None
     ) -> None:
         recorder = self._recorder
         span: Span = recorder.tracer.start_span(

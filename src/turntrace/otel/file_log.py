@@ -1,13 +1,16 @@
 """The log of a turn on disk: a journal beside the trace file.
 
-In sync mode a line is written before the call of the span returns; in thread mode the writer encodes and
-writes it. A disk that takes longer than 100 ms twice moves a sync journal to the thread.
+In sync mode a line is written before the call of the span returns; but that a short phase began, in which
+nothing of the agent's runs that could kill the process, is written with the next line or 50 ms later. In
+thread mode the writer encodes and writes all lines. A span that is over by then has the line of its end
+only. A disk that takes longer than 100 ms twice moves a sync journal to the thread.
 """
 
-import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any, Final
 
 from turntrace.core.attributes import content_free
@@ -25,6 +28,8 @@ from turntrace.otel.turn_record import turn_record
 __all__ = ["FileLog"]
 
 _SLOW_NS: Final = 100_000_000
+_AT_ONCE: Final = frozenset({None, "generation", "tool_execution", "process_wait", "verification"})
+"""Phases in which a process may die: that one began must be known, whatever happens next."""
 
 
 class FileLog:
@@ -41,6 +46,9 @@ class FileLog:
         self._journal = journal
         self._path = out
         self._gathered: list[bytes] = []
+        self._begun: deque[OpenSpan] = deque()
+        self._tells_begun = False
+        self._keep = recording.options.keep_attributes
         self._parts: list[Part] = []
         self._record: Turn | None = None
         self._is_sync = recording.options.journal == "sync" and not recording.slow_disk
@@ -53,17 +61,20 @@ class FileLog:
 
     def started(self, opened: OpenSpan) -> None:
         """See TurnLog."""
-        if self._is_sync:
-            self._write(self._start_line(opened))
-        else:
-            self._recording.writer.submit(self._gather, self._start_line, (opened,))
+        if self._is_sync and opened.phase in _AT_ONCE:
+            self._write(self._begun_lines() + self._start_line(opened))
+            return
+        self._begun.append(opened)
+        if not self._tells_begun:
+            self._tells_begun = True
+            self._recording.writer.submit(self._gather_begun)
 
     def ended(self, opened: OpenSpan) -> None:
         """See TurnLog."""
         if self._is_sync:
-            self._write(self._end_line(opened))
+            self._write(self._begun_lines() + self._end_line(opened))
         else:
-            self._recording.writer.submit(self._gather, self._end_line, (opened,))
+            self._recording.writer.submit(self._gather_end, opened)
 
     def cut(self, opened: OpenSpan) -> None:
         """See TurnLog."""
@@ -93,6 +104,28 @@ class FileLog:
         else:
             self._recording.writer.submit(self._gather, encode, facts)
 
+    def _begun_lines(self) -> bytes:
+        """The starts of the spans that began since the last line and are not over yet."""
+        begun, told = self._begun, b""
+        while begun:
+            try:
+                opened = begun.popleft()
+            except IndexError:  # another thread was faster
+                break
+            if not opened.is_over:
+                told += self._start_line(opened)
+        return told
+
+    def _gather_begun(self) -> None:
+        self._tells_begun = False
+        told = self._begun_lines()
+        if told and not self._turn.closed:
+            self._gathered.append(told)
+            self._recording.writer.gathered.add(self)
+
+    def _gather_end(self, opened: OpenSpan) -> None:
+        self._gather(self._end_line, (opened,))
+
     def _gather(self, encode: Callable[..., bytes], facts: tuple[Any, ...]) -> None:
         self._gathered.append(encode(*facts))
         self._recording.writer.gathered.add(self)
@@ -104,12 +137,12 @@ class FileLog:
             self._write(b"".join(gathered))
 
     def _write(self, data: bytes) -> None:
-        start_ns = time.monotonic_ns()
+        start_ns = monotonic_ns()
         try:
             self._journal.write(data)
         except OSError as error:
             self._recording.guard.lost(str(self._path), error, data.count(b"\n"))
-        if time.monotonic_ns() - start_ns > _SLOW_NS and self._is_sync:
+        if monotonic_ns() - start_ns > _SLOW_NS and self._is_sync:
             self._recording.disk_was_slow()
             self._is_sync = not self._recording.slow_disk
 
@@ -149,7 +182,7 @@ class FileLog:
             agent=opened.agent,
             run_id=opened.run_id,
             parent_source="inferred" if opened.inferred else "otel",
-            attributes=content_free(opened.attributes, self._recording.options.keep_attributes),
+            attributes=opened.attributes and content_free(opened.attributes, self._keep),
         )
 
     # -- asked by the closer ----------------------------------------------------------------------------
@@ -191,6 +224,7 @@ class FileLog:
 
     def leave(self) -> None:
         """See TurnLog."""
+        self._gathered.append(self._begun_lines())
         self.flush()
         self._journal.leave()
 
@@ -201,4 +235,5 @@ class FileLog:
     def forget(self) -> None:
         """See TurnLog."""
         self._gathered = []
+        self._begun.clear()
         self._journal.close()

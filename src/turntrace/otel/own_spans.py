@@ -39,11 +39,15 @@ class OwnSpans:
         if sink is None or phase == _TURN:
             return self._starter.enter(span, context, OWN_VERDICTS[phase], attributes, own=True)
         parent = span.parent
-        parent_id = None if parent is None else parent.span_id
-        above = None if parent_id is None else self._table.open_spans.get(parent_id)
-        start_ns = span.start_time or sink.now_ns()
         span_context = span.get_span_context()
-        opened = OpenSpan(sink, span_context.span_id, parent_id, span.name, phase, start_ns)
+        if parent is None:
+            parent_id = above = None
+        else:
+            parent_id = parent.span_id
+            above = self._table.open_spans.get(parent_id)
+        opened = OpenSpan(
+            sink, span_context.span_id, parent_id, span.name, phase, span.start_time or sink.now_ns()
+        )
         opened.context = span_context
         opened.round = attributes[ROUND]
         opened.above = above

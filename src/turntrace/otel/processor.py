@@ -21,7 +21,9 @@ from turntrace.otel.clock import Clock, SystemClock
 from turntrace.otel.closing import Closer
 from turntrace.otel.live_turn import LiveTurn, NestedTurn
 from turntrace.otel.options import RecordingOptions
+from turntrace.otel.own_span import OwnSpan
 from turntrace.otel.own_spans import OwnSpans
+from turntrace.otel.own_tracer import OwnTracer
 from turntrace.otel.recording import Recording
 from turntrace.otel.span_end import SpanEnder
 from turntrace.otel.span_start import SpanStarter
@@ -41,7 +43,7 @@ class TurnSpanProcessor(SpanProcessor):
         self.recording = Recording(options, clock or SystemClock())
         self.closer = Closer(self.recording)
         self.recording.writer = self._new_writer()
-        self.tracer: trace.Tracer = trace.NoOpTracer()
+        self.tracer: OwnTracer = OwnTracer(trace.NoOpTracer())
         self._start = SpanStarter(self.recording, self.closer)
         self._end = SpanEnder(self.recording, self.closer)
         own = OwnSpans(self.recording, self._start, self._end)
@@ -54,6 +56,8 @@ class TurnSpanProcessor(SpanProcessor):
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Open the span's record; never raises."""
+        if type(span) is OwnSpan:
+            return  # the recording API tells it itself
         try:
             self._start.started(span, parent_context)
         except Exception as error:  # noqa: BLE001 - telemetry never changes the agent

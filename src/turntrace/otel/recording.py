@@ -9,7 +9,6 @@ from opentelemetry.context import Context
 from opentelemetry.trace import get_current_span
 
 from turntrace.files.brief_calls import BriefCalls
-from turntrace.files.calls import Calls
 from turntrace.files.intake import Intake
 from turntrace.files.process import started_ticks
 from turntrace.otel.blocks import STDERR
@@ -49,7 +48,7 @@ class Recording:
     def __init__(self, options: RecordingOptions, clock: Clock) -> None:
         self.options = options
         self.clock = clock
-        self.calls = BriefCalls() if options.journal == "thread" else Calls()
+        self.calls = BriefCalls()
         self.intake = self._new_intake()
         self.metrics: TurnMetrics | None = None
         self.enriches = False

@@ -1,20 +1,24 @@
 """Sampling that does not empty the file: what a sampler drops is still recorded, but not exported."""
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, ParentBased, Sampler, SamplingResult
 from opentelemetry.trace import Link, SpanKind, TraceState
 from opentelemetry.util.types import Attributes
 
-__all__ = ["RecordingSampler"]
+__all__ = ["RecordingSampler", "keeps_children"]
+
+_KEEPS: Final = re.compile(r",localParentSampled:AlwaysOnSampler,localParentNotSampled:\w+\}$")
 
 
 class RecordingSampler(Sampler):
     """Asks another sampler and turns DROP into RECORD_ONLY: processors see the span, exporters do not."""
 
     def __init__(self, asked: Sampler) -> None:
-        self._asked = asked
+        self.asked = asked
 
     def should_sample(  # noqa: PLR0913, PLR0917 - the SDK's signature
         self,
@@ -27,7 +31,7 @@ class RecordingSampler(Sampler):
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
         """The decision for one span; never DROP."""
-        result = self._asked.should_sample(
+        result = self.asked.should_sample(
             parent_context, trace_id, name, kind, attributes, links, trace_state
         )
         if result.decision is not Decision.DROP:
@@ -36,4 +40,24 @@ class RecordingSampler(Sampler):
 
     def get_description(self) -> str:
         """The description of the sampler that is asked."""
-        return f"RecordingSampler({self._asked.get_description()})"
+        return f"RecordingSampler({self.asked.get_description()})"
+
+
+def keeps_children(sampler: Sampler) -> bool:
+    """Whether every child of a sampled span of this process is sampled, with its attributes as they are.
+
+    >>> from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+    >>> (
+    ...     keeps_children(RecordingSampler(ParentBased(ALWAYS_ON))),
+    ...     keeps_children(ParentBased(ALWAYS_ON, local_parent_sampled=ALWAYS_OFF)),
+    ... )
+    (True, False)
+    """
+    if type(sampler) is RecordingSampler:
+        return keeps_children(sampler.asked)
+    if sampler is ALWAYS_ON:
+        return True
+    asks_parent = (
+        isinstance(sampler, ParentBased) and type(sampler).should_sample is ParentBased.should_sample
+    )
+    return asks_parent and _KEEPS.search(sampler.get_description()) is not None

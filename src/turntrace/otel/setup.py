@@ -24,6 +24,7 @@ from turntrace.otel.delegate import DelegatingProvider, install
 from turntrace.otel.exit import at_exit, end, flush_on_sigterm
 from turntrace.otel.handle import Handle
 from turntrace.otel.options import RecordingOptions
+from turntrace.otel.own_tracer import OwnTracer
 from turntrace.otel.pipeline import Pipeline, build
 from turntrace.otel.processor import TurnSpanProcessor
 from turntrace.otel.remote import context_from
@@ -169,11 +170,11 @@ def _trace_of(settings: Settings) -> int | None:
     return None if remote is None else trace.get_current_span(remote).get_span_context().trace_id
 
 
-def _tracer(provider: TracerProvider) -> trace.Tracer:
+def _tracer(provider: TracerProvider) -> OwnTracer:
     from turntrace.otel.span_start import OWN_SCOPE
     from turntrace.version import VERSION
 
-    return provider.get_tracer(OWN_SCOPE, VERSION)
+    return OwnTracer(provider.get_tracer(OWN_SCOPE, VERSION))
 
 
 def _delegate(pipeline: Pipeline, processor: TurnSpanProcessor, settings: Settings) -> None:

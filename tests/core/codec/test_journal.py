@@ -226,6 +226,25 @@ def test_a_plain_line_of_the_root(details, status):
     assert turn.spans == ()
 
 
+def test_a_start_that_is_told_after_the_end_opens_nothing():
+    """Two threads write: what one saw begin may be over when it tells it."""
+    journal = read_journal([header(), start(1, 0), end(2, 1, 3), start(2, 1), start(3, 2)])
+    assert journal.open_span_ids == (f"{1:016x}", f"{3:016x}")
+    assert [span.span_id for span in journal.turn.spans] == [f"{2:016x}", f"{1:016x}", f"{3:016x}"]
+    assert [span.outcome for span in journal.turn.spans] == ["ok", "incomplete", "incomplete"]
+
+
+def test_names_with_signs_that_mean_something_in_a_template_are_told_as_they_are():
+    """A percent sign, a quote, a long name: what is read is what was given."""
+    for name in ("100 %d", '%b "x" %(y)s %%', "%" * 600):
+        line = span_start_line("a%sb", name, 1, None, ROOT, NOON_NS)
+        assert json.loads(line)["span_name"] == name
+        ended = span_line("a%sb", name, 1, ROOT, 0, NOON_NS, NOON_NS + 1, round_number=2, tool="t%d")
+        told = json.loads(ended)
+        assert (told["span_name"], told["name"], told["tool"], told["round"]) == (name, "a%sb", "t%d", 2)
+        assert told["turn_id"] is None
+
+
 def test_a_root_that_ends_before_it_starts():
     """The window of such a turn is empty."""
     turn = journal_of(header(), end(ROOT, 5, 1)).turn
