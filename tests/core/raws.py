@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from turntrace.core.model import RawSpan
-from turntrace.files.otlp_json import read_otlp
+from turntrace.files.foreign import read_json
+from turntrace.files.raw_spans import RawSpans
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 MS = 1_000_000
@@ -68,7 +69,10 @@ def own(span_id, start_ms, end_ms, phase, **fields):
 
 def trace(name):
     """The spans and issues of a recorded trace."""
-    return read_otlp((TRACES / name).read_bytes())
+    spans = RawSpans()
+    with (TRACES / name).open("rb") as lines:
+        read_json(lines, spans)
+    return spans.spans, spans.issues
 
 
 def truth(name):

@@ -8,13 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turntrace.files.otlp_json import read_otlp
+from turntrace.files.foreign import read_json
+from turntrace.files.raw_spans import RawSpans
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 EDGE = TRACES / "edge"
 TRACE_ID = "fac659c1edf7b2098bcd0aacf6d6fd50"
 SPAN_ID = "f48f064eb03a1e64"
 NS = 1_796_069_415_812_164_655
+
+
+def read_otlp(source):
+    """The spans of an input and what is wrong with it."""
+    spans = RawSpans()
+    read_json(source.splitlines(keepends=True) if isinstance(source, bytes) else source, spans)
+    return spans.spans, spans.issues
 
 
 def span(**fields):
@@ -408,5 +416,8 @@ def test_cut_anywhere():
     good, last = line(span()), line(span(spanId="00f067aa0ba902b7"))
     for size in range(1, len(last) - 1):
         found, issues = read_otlp(good + last[:size])
-        assert [one.span_id for one in found] == [SPAN_ID]
-        assert [issue.code for issue in issues] == ["truncated_tail"]
+        is_whole = size > last.rindex(b"}]}]}]}")
+        assert [one.span_id for one in found] == [SPAN_ID, *["00f067aa0ba902b7"] * is_whole]
+        assert [(issue.code, issue.line, issue.offset) for issue in issues] == [
+            ("truncated_tail", 2, len(good))
+        ]

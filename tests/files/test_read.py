@@ -6,14 +6,12 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.raws import TRACES
 from files.journals import TRACE, dead_pid, phase, root_end, write_fragment, write_journal
 from turntrace.errors import ContractError, TraceReadError
 from turntrace.files.append import Rotation
-from turntrace.files.read import _with_head, read_paths
+from turntrace.files.read import read_paths
 from turntrace.files.recovery import finish_dead
 
 
@@ -166,12 +164,3 @@ def test_a_dash_is_standard_input(out, monkeypatch):
     write_block(out, "r1", phase(2))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(out.read_bytes())))
     assert [turn.run_id for turn in read_paths(["-"]).turns] == ["r1"]
-
-
-@given(st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r\n", b"\n\n"])), st.integers(0, 20))
-def test_the_lines_are_the_file_s_wherever_the_first_look_ended(pieces, cut):
-    """Looking at the start of a pipe loses no byte and moves no line end."""
-    data = b"".join(pieces)
-    file = io.BytesIO(data)
-    head = file.read(cut)
-    assert list(_with_head(head, file)) == data.splitlines(keepends=True)

@@ -177,6 +177,7 @@ ISSUE_SEVERITY: Final[dict[str, Severity]] = {
     "cycle": "warning",
     "duplicate_span": "warning",
     "interrupted": "warning",
+    "issues_omitted": "warning",
     "unknown_type": "info",
     "bom": "info",
 }

@@ -1,4 +1,4 @@
-"""Turns from paths: our file with the journals beside it, or OTLP JSON; recognised by content."""
+"""Turns from paths: our file with the journals beside it, or what other tools wrote; recognised by content."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -12,15 +12,21 @@ from turntrace.core.model import Issue, RawSpan, Turn
 from turntrace.core.nested import nested_turns
 from turntrace.core.turns import assemble
 from turntrace.errors import ContractError, TraceReadError
+from turntrace.files.divided import Divided
+from turntrace.files.documents import MAX_DOCUMENT_BYTES
+from turntrace.files.foreign import is_foreign, is_own, is_record, is_text, read_binary, read_json
 from turntrace.files.fragments import Part, read_parts
 from turntrace.files.journal_record import finished_record
-from turntrace.files.otlp_json import read_otlp
+from turntrace.files.raw_spans import RawSpans
+from turntrace.files.source import bounded_lines, plain
 
 __all__ = ["STDIN", "ReadResult", "read_paths"]
 
 STDIN: Final = "-"
-_SNIFF_BYTES: Final = 1 << 16
-_OTLP_WORDS: Final = (b"resourceSpans", b"resource_spans", b"scopeSpans", b"scope_spans")
+_NO_FORMAT: Final = (
+    "no trace is found in it; turntrace reads its own NDJSON, OTLP as JSON or protobuf, and Jaeger's JSON, "
+    "each as it is or compressed by gzip or zstd"
+)
 
 Rule = Callable[[RawSpan], bool]
 
@@ -70,23 +76,24 @@ def _read(path: str, rule: Rule | None) -> tuple[list[Turn], list[Issue]]:
 def _read_stream(
     file: BinaryIO, path: str, parts: list[Part], rule: Rule | None
 ) -> tuple[list[Turn], list[Issue]]:
-    head = file.read(_SNIFF_BYTES)
-    lines = _with_head(head, file)
-    if any(word in head for word in _OTLP_WORDS):
-        spans, issues = read_otlp(lines)
-        return assemble(spans, rule=rule), issues
-    return _read_trace(lines, path, parts)
-
-
-def _with_head(head: bytes, file: BinaryIO) -> Iterable[bytes]:
-    """The lines of ``file`` from its start; ``head`` was read off it."""
-    complete = head.splitlines(keepends=True)
-    last = b"" if not complete or complete[-1].endswith(b"\n") else complete.pop()
-    yield from complete
-    rest = last + file.readline()
-    if rest:
-        yield rest
-    yield from file
+    spans = RawSpans()
+    source, head = plain(file, lambda what: spans.issue("truncated_tail", what, None, None))
+    own: list[Turn] = []
+    issues: list[Issue] = []
+    if not is_text(head):
+        read_binary(source, head, spans)
+    elif is_foreign(head):
+        divided = Divided(bounded_lines(source, MAX_DOCUMENT_BYTES), is_own)
+        read_json(divided.mine(), spans)
+        if divided.is_mixed or parts:
+            own, issues = _read_trace(divided.others(), path, parts)
+    else:
+        divided = Divided(bounded_lines(source, MAX_DOCUMENT_BYTES), is_record)
+        own, issues = _read_trace(divided.mine(), path, parts)
+        read_json(divided.others(), spans)
+    if not own and not spans.spans and not is_text(head):
+        raise TraceReadError(_NO_FORMAT, path=path)
+    return own + assemble(spans.spans, rule=rule), issues + spans.issues
 
 
 def _read_trace(lines: Iterable[bytes], path: str, parts: list[Part]) -> tuple[list[Turn], list[Issue]]:

@@ -1,0 +1,197 @@
+"""Reads OTLP/protobuf files: one message, messages with their length before them, compressed or not.
+
+A message is walked field by field, so that one that is cut or torn is read up to the damage. Source:
+Protocol Buffers, encoding; opentelemetry/proto/trace/v1/trace.proto; the collector's file exporter, which
+writes four bytes of length (big endian) before each message.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, Final
+
+from turntrace.core.model import RawSpan
+from turntrace.files.documents import MAX_DOCUMENT_BYTES
+from turntrace.files.otlp_values import KINDS, MAX_NS, REMOTE, SPAN_ID_BYTES, STATUSES, TRACE_ID_BYTES
+from turntrace.files.raw_spans import RawSpans
+
+__all__ = ["frames", "is_framed", "read_message"]
+
+_LENGTH_BYTES: Final = 4
+_RESOURCE_SPANS: Final = 1
+_RESOURCE: Final = 1
+_SCOPE_SPANS: Final = 2
+_SCOPE: Final = 1
+_SPANS: Final = 2
+_FIRST_TAG: Final = 0x0A
+"""The first byte of every message of resource spans: field 1, of a length."""
+
+_VARINT_BYTES: Final = 10
+_FIXED: Final = {1: 8, 5: 4}
+"""Bytes of the wire types whose length is known."""
+
+_LENGTH, _VARINT = 2, 0
+"""Wire types: a length and that many bytes; a number."""
+
+
+class _DamagedError(ValueError):
+    """The bytes are no message from here on."""
+
+
+def is_framed(head: bytes, magic: bytes) -> bool:
+    """Whether ``head`` starts with the length of a message that starts with ``magic``, or with its tag."""
+    if head[:1] == bytes([_FIRST_TAG]):
+        return False  # a message itself: a first one of 160 MiB would start so too, and nobody sends one
+    length = int.from_bytes(head[:_LENGTH_BYTES], "big")
+    rest = head[_LENGTH_BYTES:]
+    return 0 < length <= MAX_DOCUMENT_BYTES and (rest.startswith(magic) or rest[:1] == bytes([_FIRST_TAG]))
+
+
+def frames(file: BinaryIO, spans: RawSpans) -> Iterator[tuple[bytes, int]]:
+    """Each message of a file of messages with their lengths, and its offset in bytes."""
+    offset = 0
+    while head := file.read(_LENGTH_BYTES):
+        length = int.from_bytes(head, "big")
+        message = file.read(length) if length <= MAX_DOCUMENT_BYTES else b""
+        if len(head) < _LENGTH_BYTES or len(message) < length:
+            spans.issue("truncated_tail", "the last message is cut, or its length is wrong", None, offset)
+        yield message, offset + _LENGTH_BYTES
+        offset += _LENGTH_BYTES + len(message)
+
+
+def read_message(message: bytes, offset: int, spans: RawSpans) -> None:
+    """Add the spans of one message, or of messages with varint lengths before them, to ``spans``."""
+    try:
+        if message[:1] != bytes([_FIRST_TAG]):
+            message = _without_lengths(message)
+        for number, part in _parts(message, may_be_cut=True):
+            if number == _RESOURCE_SPANS:
+                _read_resource(part, offset, spans)
+    except _DamagedError as error:
+        spans.issue("truncated_tail", f"{error}; the spans before the damage are read", None, offset)
+
+
+def _without_lengths(message: bytes) -> bytes:
+    """Messages with varint lengths, as one: repeated fields that follow one another are one list."""
+    joined, at = [], 0
+    while at < len(message):
+        length, at = _varint(message, at)
+        joined.append(message[at : at + length])
+        at += length
+    return b"".join(joined)
+
+
+def _read_resource(data: bytes, offset: int, spans: RawSpans) -> None:
+    from opentelemetry.proto.resource.v1.resource_pb2 import Resource  # noqa: PLC0415 - for such files only
+
+    resource: Mapping[str, Any] = {}
+    for number, part in _parts(
+        data, may_be_cut=True
+    ):  # in the order of their numbers, as every encoder writes them
+        if number == _RESOURCE:
+            resource = _attributes(_message(Resource, part).attributes)
+        elif number == _SCOPE_SPANS:
+            _read_scope(part, resource, offset, spans)
+
+
+def _read_scope(data: bytes, resource: Mapping[str, Any], offset: int, spans: RawSpans) -> None:
+    from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope  # noqa: PLC0415 - as above
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span  # noqa: PLC0415 - as above
+
+    scope = ""
+    for number, part in _parts(data, may_be_cut=False):
+        if number == _SCOPE:
+            scope = _message(InstrumentationScope, part).name
+        elif number == _SPANS:
+            span = _span(_message(Span, part), scope, resource)
+            if isinstance(span, str):
+                spans.issue("id_invalid", span, None, offset)
+            else:
+                spans.keep(span, None, offset)
+
+
+def _message(kind: Any, data: bytes) -> Any:
+    try:
+        return kind.FromString(data)
+    except Exception as error:
+        raise _DamagedError(f"a {kind.__name__} is no message") from error
+
+
+def _span(span: Any, scope: str, resource: Mapping[str, Any]) -> RawSpan | str:
+    if len(span.trace_id) != TRACE_ID_BYTES or len(span.span_id) != SPAN_ID_BYTES:
+        return "a span has no valid trace id or span id; it is left out"
+    if not 0 < span.start_time_unix_nano <= MAX_NS:
+        return "a span has no start; it is left out"
+    end_ns = span.end_time_unix_nano
+    return RawSpan(
+        span_id=span.span_id.hex(),
+        trace_id=span.trace_id.hex(),
+        parent_id=span.parent_span_id.hex() if any(span.parent_span_id) else None,
+        name=span.name,
+        start_ns=span.start_time_unix_nano,
+        end_ns=end_ns if 0 < end_ns <= MAX_NS else span.start_time_unix_nano,
+        kind=KINDS[span.kind] if span.kind < len(KINDS) else KINDS[0],
+        scope=scope,
+        status=STATUSES[span.status.code] if span.status.code < len(STATUSES) else STATUSES[0],
+        attributes=_attributes(span.attributes),
+        events=tuple(
+            (event.time_unix_nano, event.name, _attributes(event.attributes)) for event in span.events
+        ),
+        resource=resource,
+        remote_parent=span.flags & REMOTE == REMOTE,
+    )
+
+
+def _attributes(pairs: Any) -> dict[str, Any]:
+    """The attributes that are scalars or lists of scalars. Deeper values are content and left out."""
+    found = {pair.key: _value(pair.value) for pair in pairs}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    if kind == "array_value":
+        items = (_scalar(item) for item in value.array_value.values)
+        return tuple(item for item in items if item is not None)
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    return (
+        getattr(value, kind) if kind in {"string_value", "bool_value", "int_value", "double_value"} else None
+    )
+
+
+def _parts(data: bytes, *, may_be_cut: bool) -> Iterator[tuple[int, bytes]]:
+    """Number and content of each field that has a length, the last one as far as it is there or not at all.
+
+    Raises:
+        _DamagedError: where no field begins.
+    """
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        wire = tag & 7
+        if wire == _LENGTH:
+            length, at = _varint(data, at)
+            if at + length > len(data) and not may_be_cut:
+                break
+            yield tag >> 3, data[at : at + length]
+            at += length
+        elif wire == _VARINT:
+            _, at = _varint(data, at)
+        elif wire in _FIXED:
+            at += _FIXED[wire]
+        else:
+            raise _DamagedError("a field of no known type")
+    if at != len(data):
+        raise _DamagedError("the message is cut")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number and the index after it."""
+    number = 0
+    for index, byte in enumerate(data[at : at + _VARINT_BYTES]):
+        number |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:  # noqa: PLR2004 - the bit that says: another byte follows
+            return number, at + index + 1
+    raise _DamagedError("a number without an end")
