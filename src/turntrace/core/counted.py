@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from turntrace.core import attributes as names
 from turntrace.core.calls import Calls, Generation, ToolSpan, count_tools, fold
 from turntrace.core.model import Span, Turn, Usage, Warn
+from turntrace.core.retry_waits import with_retry_waits
 
 __all__ = ["counted"]
 
@@ -35,7 +36,7 @@ def counted(turn: Turn) -> Turn:
         counters.setdefault("retry_count", calls.retries)
     return replace(
         turn,
-        spans=_without_repeats(turn, spans, calls),
+        spans=with_retry_waits(_without_repeats(turn, spans, calls)),
         counters=counters,
         usage=tuple(_usage(spans, calls)),
         model=turn.model or next((span.model for span in spans if span.phase == "generation"), None),

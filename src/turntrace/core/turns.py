@@ -8,6 +8,7 @@ from turntrace.core import attributes as names
 from turntrace.core.dialect_table import OWN
 from turntrace.core.model import ParentSource, RawSpan, Span, Turn, TurnStatus, Usage
 from turntrace.core.readings import Reading, Readings, read
+from turntrace.core.retry_waits import with_retry_waits
 from turntrace.core.span_records import Place, outcome_of, placed, span_from_raw
 from turntrace.core.turn_layout import Layout, lay_out
 from turntrace.core.turn_notes import marks_of, warnings_of
@@ -55,7 +56,7 @@ def _turn(readings: Readings, draft: Draft) -> Turn:
     calls = sorted((readings[row] for row in layout.calls.rows), key=_by_start)
     return Turn(
         run_id=_run_id(readings, draft, first),
-        spans=tuple(_spans(readings, draft, layout)),
+        spans=with_retry_waits(tuple(_spans(readings, draft, layout))),
         started_ns=draft.started_ns,
         completed_ns=draft.completed_ns,
         trace_id=readings[first].raw.trace_id,
