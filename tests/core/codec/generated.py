@@ -116,7 +116,7 @@ def turns(*, inside: bool = False) -> st.SearchStrategy[Turn]:
         counters=st.dictionaries(
             st.sampled_from(["tool_calls", "model_requests", "input_tokens", "x"]), counts
         ),
-        usage=st.lists(usages, max_size=3).map(tuple),
+        usage=st.lists(usages, max_size=3, unique_by=lambda usage: usage.span_id).map(tuple),
         marks=st.lists(marks, max_size=3).map(tuple),
         events=st.lists(events, max_size=3).map(tuple),
         warnings=st.lists(warns, max_size=2).map(tuple),

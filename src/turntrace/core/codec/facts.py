@@ -18,7 +18,7 @@ _MAX_COUNT: Final = 2**63 - 1
 class Facts:
     """Gathers the facts of one turn. With ``running`` a counter line holds the total so far, else all."""
 
-    __slots__ = ("counters", "dropped", "events", "marks", "running", "usage", "warnings")
+    __slots__ = ("_calls", "counters", "dropped", "events", "marks", "running", "usage", "warnings")
 
     def __init__(self, *, running: bool) -> None:
         self.running = running
@@ -28,6 +28,13 @@ class Facts:
         self.marks: list[Mark] = []
         self.warnings: list[Warn] = []
         self.dropped = 0
+        self._calls: set[str] = set()
+
+    def is_new_call(self, span_id: str) -> bool:
+        """Whether this is the first report of a call, by the id of its span."""
+        is_new = span_id not in self._calls
+        self._calls.add(span_id)
+        return is_new
 
     def read(self, kind: str, fields: Fields) -> bool:
         """Take a line of type ``kind``; False when it is none of the five."""
@@ -68,20 +75,24 @@ def _read_event(facts: Facts, fields: Fields) -> bool:
 
 
 def _read_usage(facts: Facts, fields: Fields) -> bool:
-    facts.usage.append(
-        Usage(
-            span_id=fields.span_id("span_id") or "",
-            provenance=fields.choice("provenance", _PROVENANCES, "reported"),
-            model=fields.text("model"),
-            provider=fields.text("provider"),
-            input_tokens=fields.integer("input_tokens"),
-            cached_input_tokens=fields.integer("cached_input_tokens"),
-            cache_write_tokens=fields.integer("cache_write_tokens"),
-            output_tokens=fields.integer("output_tokens"),
-            reasoning_tokens=fields.integer("reasoning_tokens"),
-            raw=fields.integers("raw"),
-        )
+    usage = Usage(
+        span_id=fields.span_id("span_id") or "",
+        provenance=fields.choice("provenance", _PROVENANCES, "reported"),
+        model=fields.text("model"),
+        provider=fields.text("provider"),
+        input_tokens=fields.integer("input_tokens"),
+        cached_input_tokens=fields.integer("cached_input_tokens"),
+        cache_write_tokens=fields.integer("cache_write_tokens"),
+        output_tokens=fields.integer("output_tokens"),
+        reasoning_tokens=fields.integer("reasoning_tokens"),
+        raw=fields.integers("raw"),
     )
+    if not facts.running and usage.span_id and not facts.is_new_call(usage.span_id):
+        fields.issue(
+            "duplicate_span", f"the usage of span {usage.span_id} came before; the first line counts"
+        )
+        return True
+    facts.usage.append(usage)
     return True
 
 
