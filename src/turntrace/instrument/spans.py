@@ -21,6 +21,7 @@ from turntrace.otel.slot import TURN_KEY
 __all__ = ["PhaseSpan"]
 
 _NS_PER_MS: Final = 1_000_000
+_MOST_ATTRIBUTES: Final = 96
 _OPENING: Final = frozenset({"prompt_build", "tool_partition", "provider_queue", "provider_prewarm"})
 
 
@@ -105,9 +106,18 @@ class PhaseSpan:
         if sink is None:
             self._enter(context, None, {PHASE: self.phase, OUTCOME: "ok", **self._attributes}, None)
             return
+        if len(self._attributes) > _MOST_ATTRIBUTES:
+            self._cut(sink)
         own = {PHASE: self.phase, OUTCOME: "ok", ROUND: self._round(sink)}
         attributes = {**own, **self._attributes} if self._attributes else own
         self._enter(context, sink, attributes, sink.now_ns())
+
+    def _cut(self, sink: TurnSink) -> None:
+        """Keep the first attributes: the SDK, whose limit is 128, would drop the oldest, which are ours."""
+        kept = list(self._attributes.items())[:_MOST_ATTRIBUTES]
+        lost = len(self._attributes) - len(kept)
+        self._attributes = dict(kept)
+        sink.warn("many_attributes", f"attributes of a {self.phase} that were left out: {lost}", None)
 
     def _enter(
         self, context: Context, sink: TurnSink | None, attributes: dict[str, Any], start_ns: int | None
