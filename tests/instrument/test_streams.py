@@ -742,7 +742,7 @@ class TestNesting:
                 asyncio.current_task().cancel()
 
     @pytest.mark.parametrize("debug", [False, True])
-    def test_three_nested_generators_left_in_four_ways(self, spans, quiet, debug):
+    def test_r18_three_nested_generators_left_in_four_ways(self, spans, quiet, debug):
         """R14, R18: twelve spans end once each, nothing is logged, the next span's parent is right."""
         trouble, parents = [], []
 
