@@ -1,10 +1,11 @@
 """Raw spans made ready for assembly: each once, read by its dialect, in a forest without cycles."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from turntrace.core.dialects import Description, Role, Verdict, classify, describe, reports_usage, usage_of
+from turntrace.core.late_streams import with_whole_streams
 from turntrace.core.model import RawSpan, Usage
 from turntrace.core.tree import NO_ROW, lasts, on_cycles, preorder
 
@@ -42,6 +43,7 @@ class Readings:
 
     ``parents`` holds NO_ROW for the top level: spans without a parent, with one that is not here
     (``orphans``), and those that were on a cycle (``cyclic``). ``twice``: rows whose id came more than once.
+    ``late``: calls whose span ended before their stream did, put right.
     """
 
     rows: Sequence[Reading]
@@ -50,6 +52,7 @@ class Readings:
     orphans: frozenset[int]
     cyclic: frozenset[int]
     twice: frozenset[int]
+    late: frozenset[int]
 
     def __getitem__(self, row: int) -> Reading:
         return self.rows[row]
@@ -79,6 +82,7 @@ def distinct(spans: Iterable[RawSpan]) -> tuple[list[RawSpan], set[tuple[str, st
 def read(spans: Iterable[RawSpan]) -> Readings:
     """Read every span by its dialect and plant the forest. Spans that a dialect drops are left out."""
     unique, twice = distinct(spans)
+    unique, late = with_whole_streams(unique)
     unique.sort(key=lambda span: (span.start_ns, span.span_id, span.trace_id))
     verdicts = [classify(span.scope, span.name, span.kind, span.attributes) for span in unique]
     wanted = {(span.trace_id, span.parent_id) for span in unique}
@@ -110,10 +114,13 @@ def read(spans: Iterable[RawSpan]) -> Readings:
             if above[row] == NO_ROW and span.parent_id is not None and order[row] not in cyclic
         ),
         cyclic=frozenset(place[row] for row in cyclic),
-        twice=frozenset(
-            row for row, (span, _) in enumerate(planted) if (span.trace_id, span.span_id) in twice
-        ),
+        twice=_rows_of(twice, planted),
+        late=_rows_of(late, planted),
     )
+
+
+def _rows_of(keys: Collection[tuple[str, str]], planted: Iterable[tuple[RawSpan, Verdict]]) -> frozenset[int]:
+    return frozenset(row for row, (span, _) in enumerate(planted) if (span.trace_id, span.span_id) in keys)
 
 
 def _reading(span: RawSpan, verdict: Verdict) -> Reading:

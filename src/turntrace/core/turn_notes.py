@@ -62,6 +62,11 @@ def warnings_of(readings: Readings, draft: Draft, layout: Layout, usage: Sequenc
             "span ids that came more than once, counted with their latest end",
             readings.twice.intersection(rows),
         ),
+        (
+            "ended_at_headers",
+            "calls whose span ended before their stream did, as long as the record beside it says",
+            readings.late.intersection(rows),
+        ),
         ("folded", "spans that repeat a model call another span stands for, left out", layout.calls.into),
         ("parent_inferred", "spans that lie in this turn by time, not by a parent id", draft.inferred),
         (
