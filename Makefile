@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint types layers prose cover slow bench clean
+.PHONY: demo test check lint types layers prose cover slow bench frameworks clean
 
 demo: $(STAMP)  ## run the bundled agent and print where its turn went
 	$(BIN)/turntrace demo
@@ -39,6 +39,9 @@ slow: $(STAMP)  ## the tests of size and of kills, which coverage would stretch 
 
 bench: $(STAMP)  ## measure the goals of tests/benchmarks; prints goal, figure and verdict
 	$(BIN)/python tests/benchmarks/run_all.py
+
+frameworks: $(STAMP)  ## run real agent frameworks anew and write tests/frameworks/traces
+	$(BIN)/python tests/frameworks/run.py
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turntrace needs Python 3.11 or newer")'

@@ -1,0 +1,91 @@
+"""The scenario that every framework plays, as far as it can: a trip with tools, a stream, a silent model.
+
+The first turn asks for two tools, then for a third in which a sub-agent asks the model itself, then
+answers. The second turn is streamed. In the third the provider says nothing of tokens.
+"""
+
+from collections import Counter
+from typing import Any
+
+from frameworks.model_server import ModelServer
+from frameworks.steps import Step, ToolCall
+
+__all__ = ["expected", "steps"]
+
+WEATHER = ToolCall("weather", {"city": "Oslo"})
+TIDES = ToolCall("tides", {"port": "Bergen"})
+RESEARCHER = ToolCall("ask_researcher", {"question": "Which boat?"})
+
+
+def steps(case: dict[str, Any]) -> list[Step]:
+    """The model's answers; ``case`` says what the framework can do."""
+    found = []
+    if case.get("retry", True):
+        found.append(Step(status=429, retry_after_s=0.05, text="slow down"))
+    asks = [(WEATHER, TIDES)] if case.get("parallel", True) else [(WEATHER,), (TIDES,)]
+    for number, tools in enumerate(asks):
+        found.append(_step(0.15, tools=tools, input_tokens=150 + 70 * number, output_tokens=40))
+    if case.get("sub_agent", True):
+        found.append(_step(0.12, tools=(RESEARCHER,), input_tokens=330, output_tokens=20, cached_tokens=128))
+        found.append(
+            _step(0.2, text="Take the ferry.", input_tokens=60, output_tokens=12, under="ask_researcher")
+        )
+    found.append(
+        _step(
+            0.15,
+            text="Go at seven.",
+            input_tokens=410,
+            output_tokens=29,
+            cached_tokens=256,
+            cache_write_tokens=64 if case.get("cache_write") else 0,
+            reasoning_tokens=4 if case.get("reasoning", True) else 0,
+        )
+    )
+    if case.get("streamed", True):
+        found.append(
+            _step(
+                0.2,
+                text="A quiet evening by the sea.",
+                chunks=5,
+                gap_s=0.03,
+                input_tokens=71,
+                output_tokens=21,
+                usage=case.get("stream_usage", "present"),
+            )
+        )
+    if case.get("silent", True):
+        found.append(_step(0.1, text="Fine.", usage="absent"))
+    return found
+
+
+def _step(seconds: float, **fields: Any) -> Step:
+    """A step that takes as long to its first word, streamed or not: some frameworks stream everything."""
+    return Step(latency_s=seconds, ttft_s=seconds, **fields)
+
+
+def expected(case: dict[str, Any], server: ModelServer, intervals: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a report of the trace must say, from the wire and from what the tools noted themselves."""
+    calls = [exchange for exchange in server.exchanges if not exchange.retried]
+    tokens = server.truth()["usage_sent_total"]
+    known = {key: tokens[key] for key in ("input", "output", "cached", "cache_write", "reasoning")}
+    tools = [one["what"].removeprefix("tool:") for one in intervals if one["what"].startswith("tool:")]
+    agents = [one["what"].removeprefix("agent:") for one in intervals if one["what"].startswith("agent:")]
+    tree = Counter((f"tool:{tool}", "turn") for tool in tools)
+    tree.update(
+        ("generation", exchange.under if exchange.under == "turn" else f"tool:{exchange.under}")
+        for exchange in calls
+    )
+    return {
+        "turns": case["turns"],
+        "logical_generations": len(calls),
+        "http_requests": len(server.exchanges),
+        "failed_attempts": len(server.exchanges) - len(calls),
+        "tools": len(tools),
+        "sub_agent_runs": len(agents),
+        "sub_agents": agents,
+        "tokens_known": {**known, "requests": tokens["requests_with_usage"]},
+        "tokens_unknown_requests": sum(
+            exchange.status == 200 and exchange.tokens is None for exchange in calls
+        ),
+        "tree": [[what, under, count] for (what, under), count in sorted(tree.items())],
+    }
