@@ -8,6 +8,8 @@ from turntrace.core.containment import containers
 from turntrace.core.exclusive import exclusive_by_id
 from turntrace.core.live import LiveAttribution
 
+pytestmark = pytest.mark.slow
+
 MILLION = 1_000_000
 DEEP = 100_000
 
@@ -28,7 +30,6 @@ def leaves(size, parent, start):
     ]
 
 
-@pytest.mark.slow
 def test_a_chain_a_million_deep():
     """A million spans, each inside the one before."""
     spans = chain(MILLION, start=lambda depth: depth, end=lambda depth: 2 * MILLION - depth)
@@ -39,7 +40,6 @@ def test_a_chain_a_million_deep():
     assert len(result.critical_path) == 2 * MILLION - 1
 
 
-@pytest.mark.slow
 def test_a_million_spans():
     """A million spans, parallel, overlapping and detached, add up."""
     spans = nested_turn(MILLION)
@@ -76,7 +76,6 @@ def test_containment_and_ids_at_size():
     assert exclusive_by_id(starts, range(-1, DEEP - 1), starts, ends)[:-1] == [2] * (DEEP - 1)
 
 
-@pytest.mark.slow
 def test_live_chain_a_million_deep():
     """A million open spans, each inside the one before, and their ends."""
     live = LiveAttribution(0)

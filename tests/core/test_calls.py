@@ -216,6 +216,7 @@ def test_tries_that_are_no_retry(before):
     assert fold([before, answered]).rows == (0, 2)
 
 
+@pytest.mark.slow
 def test_long_chains():
     """A chain of 100,000 nested generations is one call, found without recursion."""
     size = 100_000

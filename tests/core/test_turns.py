@@ -692,6 +692,7 @@ def test_deep_nesting_is_bounded():
     assert (size, 1) == (len(turns[0].spans), turns[0].counters["model_requests"])
 
 
+@pytest.mark.slow
 def test_many_spans():
     """A chain 50,000 deep and 50,000 short turns are read without recursion in linear time."""
     size = 50_000

@@ -134,6 +134,7 @@ def test_a_tree_without_an_end_has_dashes():
     assert rows[2].split() == ["prompt_build", "0.000", "0.016", "0.016", UNKNOWN]
 
 
+@pytest.mark.slow
 def test_a_deep_tree_is_neither_recursive_nor_wide():
     """50,000 spans, one inside the other, print in seconds with bounded indentation."""
     depth = 50_000
