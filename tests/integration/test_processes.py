@@ -532,3 +532,44 @@ with tt.turn("a"):
     assert [usage.input_tokens for usage in agent.usage] == [10]
     (side,) = [turn for turn in turns if turn is not agent]
     assert [usage.input_tokens for usage in side.usage] == [999]
+
+
+@POSIX
+@JOURNALS
+def test_a_child_leaves_blocks_of_its_parent_whatever_lock_a_thread_held(tmp_path, journal):
+    """Another thread works on the very spans that the child inherits and leaves: it touches none of them."""
+    out = tmp_path / "t.ndjson"
+    run_program(
+        out,
+        """
+import faulthandler, threading
+from opentelemetry import trace
+tt.configure(trace=OUT)
+over = threading.Event()
+def busy(spans):
+    while not over.is_set():
+        for span in spans:
+            span.set_attribute("list", ["x"])
+children = []
+with tt.turn("a"):
+    outer = trace.get_current_span()
+    with tt.phase("tool_planning"):
+        thread = threading.Thread(target=busy, args=([outer, trace.get_current_span()],))
+        thread.start()
+        for number in range(20):
+            pid = os.fork()
+            if pid == 0:
+                faulthandler.dump_traceback_later(15, exit=True)
+                break
+            children.append(pid)
+        if pid:
+            over.set()
+            thread.join()
+    if pid == 0:
+        sys.exit(0)
+assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 20
+""",
+        journal,
+    )
+    turn = one_turn(out)
+    assert [span.phase for span in turn.spans] == ["tool_planning"]

@@ -1,5 +1,9 @@
 """When a turn ends: its block, its lingering spans, its fragments, its bounds."""
 
+import contextvars
+import sys
+import threading
+
 import pytest
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, set_span_in_context
@@ -349,3 +353,38 @@ def test_turns_beyond_what_the_writer_can_hold_stay_in_their_journals(tmp_path, 
     ]
     assert sorted(turn.root_name for turn in turns) == ["invoke_agent a", "invoke_agent b"]
     assert sorted(turn.status for turn in turns) == ["interrupted", "ok"]
+
+
+@pytest.mark.parametrize("journal", ["sync", "thread"])
+def test_spans_that_end_with_their_turn_are_all_told(tmp_path, journal):
+    """Three threads end a span as the root ends: none is lost, none incomplete, and nothing is left beside."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with Recorded(tmp_path / "t.ndjson", journal=journal) as recorded:
+            for _ in range(150):
+                _race()
+    finally:
+        sys.setswitchinterval(interval)
+    blocks = recorded.blocks()
+    assert len(blocks) == 150
+    for block in blocks:
+        assert [span.outcome for span in block.turn.spans] == ["ok"] * 3
+        assert "lines_lost" not in {warning.code for warning in block.turn.warnings}
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
+
+
+def _race():
+    go = threading.Barrier(4)
+
+    def work():
+        with tt.phase("tool_queue"):
+            go.wait()
+
+    with tt.turn("a"):
+        threads = [threading.Thread(target=contextvars.copy_context().run, args=(work,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        go.wait()
+    for thread in threads:
+        thread.join()

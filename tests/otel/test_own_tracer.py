@@ -1,5 +1,6 @@
 """Our own spans are the SDK's own, whatever is done with them; what is special is asked of the SDK."""
 
+import json
 import threading
 import time
 from enum import StrEnum
@@ -47,9 +48,9 @@ class Started(SpanProcessor):
         span.set_attribute("baggage", "x")
 
 
-def made(act, *, lean, sampler=DEFAULT_ON, limits=None):
+def made(act, *, lean, sampler=DEFAULT_ON, limits=None, started=None):
     """What is exported of a child on which ``act`` was called, with what its processor saw at the start."""
-    exporter, started = InMemorySpanExporter(), Started()
+    exporter, started = InMemorySpanExporter(), started or Started()
     provider = TracerProvider(sampler, Resource({"a": "b"}), shutdown_on_exit=False, span_limits=limits)
     provider.add_span_processor(started)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -106,6 +107,10 @@ ACTS = [
     lambda span: span.set_attributes({"p": ["y"]}),
     lambda span: span.set_attributes({"p": ["y"], "q": 1}),
     lambda span: span.set_attributes({f"k{number}": number for number in range(300)}),
+    lambda span: span.set_attributes({3: 4, None: 5, "": 6, b"x": 7, "ok": 8}),
+    lambda span: span._attributes.update({"private": 1}),
+    lambda span: span.set_attribute("json", json.loads(span.to_json())["attributes"]["p"]),
+    lambda span: [span.set_attribute(key, 1) for key in span.attributes],
 ]
 
 
@@ -113,6 +118,45 @@ ACTS = [
 def test_a_span_of_ours_is_the_span_that_the_sdk_makes(act):
     """Attributes, events, links, status, times, what was dropped: all as if the tracer had made it."""
     assert made(act, lean=True) == made(act, lean=False)
+
+
+class Private(Started):
+    """Reaches for what is not public, as some processors do."""
+
+    def on_start(self, span, parent_context=None):
+        super().on_start(span, parent_context)
+        span._attributes["tenant"] = "t"
+
+
+def test_a_processor_that_writes_where_the_sdk_keeps_attributes_is_served():
+    """Every span has its own, also after others have ended."""
+    for _ in range(2):
+        ours = made(nothing, lean=True, started=Private())
+        assert ours == made(nothing, lean=False, started=Private())
+        assert ours["attributes"]["tenant"] == "t"
+
+
+@pytest.mark.parametrize("attributes", [{1: "a"}, {None: 2}, {"": "e"}, {b"x": 1}, {"a": 1, 2: 3}])
+def test_keys_that_are_no_names_are_the_sdks_to_judge(attributes):
+    """It drops some and makes words of others; ours are the same."""
+    found = []
+    for kind in (OwnTracer, lambda tracer: tracer):
+        tracer = TracerProvider(shutdown_on_exit=False).get_tracer("turntrace")
+        context = trace.set_span_in_context(tracer.start_span("parent"))
+        span = kind(tracer).start_span("child", context, SpanKind.INTERNAL, dict(attributes))
+        found.append((dict(span.attributes), span.dropped_attributes))
+    assert found[0] == found[1]
+
+
+def test_what_was_exported_is_nobody_elses():
+    """A reader of the live span cannot change it, nor can one exporter what another sees."""
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("turntrace")
+    context = trace.set_span_in_context(tracer.start_span("parent"))
+    span = OwnTracer(tracer).start_span("child", context, SpanKind.INTERNAL, {"a": 1})
+    with pytest.raises(TypeError):
+        span.attributes["b"] = 2
+    span.end()
+    assert (dict(span.attributes), json.loads(span.to_json())["attributes"]) == ({"a": 1}, {"a": 1})
 
 
 KEYS = st.one_of(st.sampled_from(["p", "n", "", "k"]), st.text(max_size=3))

@@ -105,7 +105,7 @@ def content_free(attributes: Mapping[str, object], keep: frozenset[str] = frozen
     """
     kept: dict[str, Scalar] = {}
     for name, value in attributes.items():
-        if name not in ALLOWED and name not in keep and not name.startswith(_ALLOWED_PREFIXES):
+        if name not in ALLOWED and name not in keep and not str(name).startswith(_ALLOWED_PREFIXES):
             continue
         if isinstance(value, str):
             kept[name] = value[:MAX_STRING_CHARACTERS]

@@ -12,12 +12,17 @@ from typing import Final
 from turntrace.core import attributes as names
 from turntrace.core.model import Span
 
-__all__ = ["with_retry_waits"]
+__all__ = ["is_retry_wait", "with_retry_waits"]
 
 _ATTEMPT: Final = "provider_connect"
 _CALL: Final = "generation"
 _STATUSES: Final = (names.HTTP_STATUS, "http.status_code")
 _FIRST_REFUSAL: Final = 400
+
+
+def is_retry_wait(span: Span) -> bool:
+    """Whether a span is one that ``with_retry_waits`` made."""
+    return span.phase == "retry_wait" and span.parent_source == "inferred"
 
 
 def with_retry_waits(spans: Sequence[Span]) -> tuple[Span, ...]:

@@ -2,8 +2,8 @@
 
 A call that takes a microsecond costs five milliseconds when the lock has to be asked back from a busy
 thread: with hundreds of journals a writer would fall seconds behind, and one that holds the lock of a
-shared file would hold up the writers of other processes. A disk that is slow is noticed once, and from
-then on every call gives the lock away as usual.
+shared file would hold up the writers of other processes. A disk that is slow is noticed after two calls;
+then every call gives the lock away as usual, and now and then one finds out whether it still is.
 """
 
 import ctypes
@@ -19,6 +19,10 @@ from turntrace.files.calls import Calls, fcntl
 __all__ = ["BriefCalls", "Calls"]
 
 _SLOW_NS: Final = 5_000_000
+_PAUSE_NS: Final = 5_000_000_000
+_LONGEST_PAUSE_NS: Final = 300_000_000_000
+"""How long a slow disk is written to as usual before the next brief call is tried."""
+
 _LARGE_BYTES: Final = 256 << 10
 """A write of more than this takes so long that the five milliseconds are well spent."""
 
@@ -38,13 +42,15 @@ def _libc() -> Any:
 
 
 class BriefCalls(Calls):
-    """The same for one writer, with the interpreter lock kept; ``is_brief`` until a call was slow."""
+    """The same with the interpreter lock kept, as long as the disk is not slow."""
 
-    __slots__ = ("_libc", "is_brief")
+    __slots__ = ("_again_ns", "_libc", "_pause_ns", "_slow")
 
     def __init__(self) -> None:
         self._libc = _libc()
-        self.is_brief = self._libc is not None
+        self._slow = 0
+        self._again_ns = 0
+        self._pause_ns = _PAUSE_NS
 
     def open(self, path: Path, flags: int, mode: int) -> int:
         """See Calls."""
@@ -55,14 +61,15 @@ class BriefCalls(Calls):
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
         """See Calls."""
-        if not self.is_brief or len(data) > _LARGE_BYTES or not isinstance(data, bytes):
+        is_usual = self._libc is None or (self._again_ns and not self._is_time())
+        if is_usual or len(data) > _LARGE_BYTES or type(data) is not bytes:
             return super().write(fd, data)
         start_ns = monotonic_ns()
         written: int = self._libc.write(fd, data, len(data))
         if written < 0:
             return self._made(lambda: self._libc.write(fd, data, len(data)))
-        if monotonic_ns() - start_ns > _SLOW_NS:
-            self.is_brief = False
+        if self._slow or monotonic_ns() - start_ns > _SLOW_NS:
+            self._judge(start_ns)
         return written
 
     def close(self, fd: int) -> None:
@@ -100,6 +107,31 @@ class BriefCalls(Calls):
             number = ctypes.get_errno()
             if number != errno.EINTR:
                 raise OSError(number, os.strerror(number), path)
-        if monotonic_ns() - start_ns > _SLOW_NS:
-            self.is_brief = False
+        self._judge(start_ns)
         return result
+
+    def _judge(self, start_ns: int) -> None:
+        """Note how long a call took: two slow ones in a row are a slow disk.
+
+        A single one may have waited for the interpreter lock, which another thread took just before it.
+        """
+        now_ns = monotonic_ns()
+        if now_ns - start_ns <= _SLOW_NS:
+            self._slow, self._pause_ns = 0, _PAUSE_NS
+            return
+        self._slow += 1
+        if self._slow > 1:
+            self._again_ns = now_ns + self._pause_ns
+            self._pause_ns = min(2 * self._pause_ns, _LONGEST_PAUSE_NS)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether calls keep the lock: on a disk that was not slow lately."""
+        return self._libc is not None and (not self._again_ns or self._is_time())
+
+    def _is_time(self) -> bool:
+        """Whether the disk has had its rest; one more slow call gives it a longer one."""
+        if monotonic_ns() < self._again_ns:
+            return False
+        self._slow, self._again_ns = 1, 0
+        return True

@@ -18,6 +18,11 @@ class Calls:
 
     __slots__ = ()
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether a call keeps the interpreter lock."""
+        return False
+
     def open(self, path: Path, flags: int, mode: int) -> int:
         """As os.open.
 

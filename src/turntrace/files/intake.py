@@ -125,9 +125,9 @@ class Intake:
             self._replace()
 
     def forget(self) -> None:
-        """In a forked child: give back the descriptors; the files are the parent's."""
+        """In a forked child: the files are the parent's."""
         for file in (self._file, *self._own.values()):
-            file.close()
+            file.forget()
 
     def _replace(self) -> None:
         if self._holds_left:
@@ -192,6 +192,9 @@ class IntakeJournal:
 
     def close(self) -> None:
         """Nothing: the file is shared."""
+
+    def forget(self) -> None:
+        """Nothing: see Intake.forget."""
 
 
 def _switch(run_id: str, *, closed: bool) -> bytes:

@@ -86,6 +86,7 @@ def _tool(
     if recorder is None:
         return NOOP
     try:
+        name = str(name)
         own: dict[str, Any] = {OPERATION: "execute_tool", TOOL_NAME: name, TOOL_TYPE: kind}
         if call_id is not None:
             own[TOOL_CALL_ID] = call_id

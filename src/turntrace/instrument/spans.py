@@ -145,12 +145,16 @@ class PhaseSpan:
         if span is None or sink is None:
             return
         self._leave(get_current(), sink)
+        if self._opened.turn.is_inherited:
+            return  # a copy in a forked child: the parent ends the span, whose lock may be held for ever here
         end_ns = sink.now_ns()
-        outcome: Outcome = "ok" if kind is None else _failed(span, kind, self._attributes)
-        outcome = self._ending(span, sink, end_ns, outcome)
-        exclusive_ns = self._recorder.end(self._opened, end_ns, outcome, self._attributes)
-        span.set_attribute(EXCLUSIVE_MS, exclusive_ns / _NS_PER_MS)
-        span.end(end_ns)
+        try:
+            outcome: Outcome = "ok" if kind is None else _failed(span, kind, self._attributes)
+            outcome = self._ending(span, sink, end_ns, outcome)
+            exclusive_ns = self._recorder.end(self._opened, end_ns, outcome, self._attributes)
+            span.set_attribute(EXCLUSIVE_MS, exclusive_ns / _NS_PER_MS)
+        finally:
+            span.end(end_ns)
 
     def _leave(self, current: Context, sink: TurnSink) -> None:
         """Put back the context from before, past blocks that were left while this one was current."""

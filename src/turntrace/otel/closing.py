@@ -145,7 +145,8 @@ class Closer:
         for opened in sorted(turn.open_spans.values(), key=lambda span: -span.start_ns):
             if opened.span_id != turn.root_id:
                 turn.has_phase = turn.has_phase or opened.phase not in {None, "other"}
-                opened.ended(now_ns, "unset", "incomplete", {})
+                if not opened.is_over:  # else its own thread is about to tell it, which may come too late
+                    opened.ended(now_ns, "unset", "incomplete", {})
                 turn.log.cut(opened)
 
     def _is_fragment(self, turn: LiveTurn) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from turntrace.core.attributes import content_free
 from turntrace.core.codec import journal as lines
 from turntrace.core.model import Mark, Turn, Usage, Warn
+from turntrace.core.retry_waits import is_retry_wait
 from turntrace.errors import TraceReadError
 from turntrace.files.fragments import Part, parts_with_trace, remove_joined, turn_lives_elsewhere
 from turntrace.files.intake import IntakeJournal
@@ -67,12 +68,14 @@ class FileLog:
         self._begun.append(opened)
         if not self._tells_begun:
             self._tells_begun = True
-            self._recording.writer.submit(self._gather_begun)
+            if not self._recording.writer.submit(self._gather_begun):
+                self._tells_begun = False
 
     def ended(self, opened: OpenSpan) -> None:
         """See TurnLog."""
         if self._is_sync:
-            self._write(self._begun_lines() + self._end_line(opened))
+            line = self._end_line(opened)
+            self._write(self._begun_lines() + line if self._begun else line)
         else:
             self._recording.writer.submit(self._gather_end, opened)
 
@@ -142,7 +145,8 @@ class FileLog:
             self._journal.write(data)
         except OSError as error:
             self._recording.guard.lost(str(self._path), error, data.count(b"\n"))
-        if monotonic_ns() - start_ns > _SLOW_NS and self._is_sync:
+        is_slow = monotonic_ns() - start_ns > _SLOW_NS and not self._recording.calls.is_brief
+        if is_slow and self._is_sync:
             self._recording.disk_was_slow()
             self._is_sync = not self._recording.slow_disk
 
@@ -204,7 +208,9 @@ class FileLog:
     def _with_losses(self, record: Turn) -> Turn:
         """``record`` with the number of spans whose lines the disk did not take."""
         turn = self._turn
-        missing = turn.span_count - bool(turn.root_id) - len(record.spans)
+        folded = sum(len(warning.span_ids) for warning in record.warnings if warning.code == "folded")
+        told = sum(not is_retry_wait(span) for span in record.spans) + folded
+        missing = turn.span_count - bool(turn.root_id) - told
         if not turn.closed or missing <= 0:
             return record
         lost = Warn(code="lines_lost", message=f"spans that could not be written: {missing}")
@@ -236,4 +242,4 @@ class FileLog:
         """See TurnLog."""
         self._gathered = []
         self._begun.clear()
-        self._journal.close()
+        self._journal.forget()

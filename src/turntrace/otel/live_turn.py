@@ -167,6 +167,7 @@ class LiveTurn:
         "end_ns",
         "has_phase",
         "is_fragment",
+        "is_inherited",
         "is_warned",
         "live",
         "lock",
@@ -208,6 +209,7 @@ class LiveTurn:
         self.has_phase = False
         self.is_warned = False
         self.is_fragment = False
+        self.is_inherited = False
         self.closed = False
         self.result: tuple[Turn, Attribution] | None = None
 

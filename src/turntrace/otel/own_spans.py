@@ -49,7 +49,8 @@ class OwnSpans:
             sink, span_context.span_id, parent_id, span.name, phase, span.start_time or sink.now_ns()
         )
         opened.context = span_context
-        opened.round = attributes[ROUND]
+        round_number = attributes[ROUND]
+        opened.round = round_number if type(round_number) is int else None
         opened.above = above
         if above is not None:
             opened.model_call, opened.tool_call = above.model_call, above.tool_call

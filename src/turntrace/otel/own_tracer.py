@@ -24,13 +24,16 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace import Span as ApiSpan
 
-from turntrace.otel.own_span import LISTS, MOST_PLAIN, PLAIN, OwnSpan
+from turntrace.otel.own_span import LATE, MOST_PLAIN, PLAIN, OwnSpan
 from turntrace.otel.sampler import keeps_children
 
 __all__ = ["OwnTracer"]
 
 _SAMPLED: Final = TraceFlags.SAMPLED
-_FLAGS: Final = TraceFlags.SAMPLED | TraceFlags.RANDOM_TRACE_ID
+_FLAGS: Final = TraceFlags.SAMPLED | getattr(TraceFlags, "RANDOM_TRACE_ID", 0)
+"""The flags that a child has from its parent; before SDK 1.42 there was one."""
+
+_STRINGS: Final = frozenset({str})
 
 
 class OwnTracer:
@@ -62,6 +65,8 @@ class OwnTracer:
             and parent.is_valid
             and tracer._is_enabled()  # noqa: SLF001 - providers may have a rule for it
             and PLAIN.issuperset(map(type, attributes.values()))
+            and _STRINGS.issuperset(map(type, attributes))
+            and "" not in attributes
         ):
             return self._copied(name, context, parent, kind, attributes, start_time)
         started: ApiSpan = tracer.start_span(name, context, kind, attributes, start_time=start_time)
@@ -106,7 +111,7 @@ def _template(tracer: Any) -> dict[str, Any]:
         limits=tracer._span_limits,  # noqa: SLF001 - there is no other way to them
         instrumentation_scope=tracer._instrumentation_scope,  # noqa: SLF001 - as above
     )
-    return {name: value for name, value in vars(span).items() if name not in LISTS}
+    return {name: value for name, value in vars(span).items() if name not in LATE}
 
 
 def _can_be_lean(tracer: Tracer) -> bool:
@@ -151,7 +156,7 @@ def _trial(*, lean: bool) -> dict[str, object]:
     span = own.start_span("child", context, SpanKind.CLIENT, {"a": 1}, start_time=1)
     span.set_attribute("b", "2")
     span.add_event("e", {"c": 3})
-    begun = vars(span).keys() | LISTS
+    begun = vars(span).keys() | LATE
     span.end(3)
     fields = {name: value for name, value in vars(kept.span).items() if name not in _OWN_FIELDS}
     return {

@@ -75,7 +75,6 @@ class SpanEnder:
         self._recording.table.open_spans.pop(opened.span_id, None)
         with turn.lock:
             exclusive_ns = turn.live.end(opened.live, opened.end_ns, opened.phase)
-            turn.open_spans.pop(opened.span_id, None)
             if opened.phase is not None and opened.phase != "other":
                 turn.has_phase = True
             if parent is not None and not parent.is_open:
@@ -90,6 +89,7 @@ class SpanEnder:
             self._called(opened)
         turn, metrics, kept = opened.turn, self._recording.metrics, self._recording.exclusive_of
         turn.log.ended(opened)
+        turn.open_spans.pop(opened.span_id, None)  # told: from here on the turn may be closed
         if metrics is not None:
             self._measure(metrics, opened, exclusive_ns)
         if kept is not None:

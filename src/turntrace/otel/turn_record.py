@@ -30,7 +30,7 @@ def turn_record(
             tool=opened.tool,
         )
         for opened in (() if turn.closed else tuple(turn.open_spans.values()))
-        if opened.span_id != turn.root_id
+        if opened.span_id != turn.root_id and not opened.is_over
     ]
     ended = turn.end_ns is not None
     counters = {

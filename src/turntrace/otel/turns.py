@@ -65,7 +65,7 @@ class TurnTable:
         self.inherited = frozenset(self.live)
         self.inherited_spans = frozenset(self.open_spans) | self.inherited_spans
         for turn in self.inherited:
-            turn.closed = True  # here; the parent goes on with its own
+            turn.closed = turn.is_inherited = True  # here; the parent goes on with its own
         self.open_spans = {}
         self.live = set()
         self._by_trace = {}

@@ -81,14 +81,15 @@ class Writer:
         self._aside: Callable[[], None] | None = None
         self.gathered: set[Flushable] = set()
 
-    def submit(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Queue a job; a full queue drops it and counts that."""
+    def submit(self, function: Callable[..., None], *arguments: Any) -> bool:
+        """Queue a job; a full queue drops it, counts that and says False."""
         if len(self._jobs) >= QUEUE_LIMIT:
             self._guard.drop("journal_queue")
-            return
+            return False
         self._jobs.append((function, arguments))
         if self._asleep:
             self.wake()
+        return True
 
     def submit_later(self, function: Callable[..., None], *arguments: Any) -> None:
         """Queue a job that runs after all that ``submit`` was given before it, and gives way to more of that.

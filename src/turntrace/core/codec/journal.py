@@ -316,8 +316,11 @@ class _JournalReader:
     def close(self) -> Journal:
         """What the lines told."""
         root_id: str | None = self.known.get("span_id")
-        for span in self._ended if self._open else ():
-            self._open.pop(span.span_id, None)  # told by one thread before another told its start
+        ended = {span.span_id: span for span in self._ended}
+        if len(ended) < len(self._ended):  # by its thread and by who closed the turn
+            self._ended = list(ended.values())
+        for span_id in self._open.keys() & ended.keys():
+            del self._open[span_id]  # told by one thread before another told its start
         last_ns = max((self._last_ns or 0, *(mark.at_ns for mark in self._facts.marks)))
         root = next((span for span in reversed(self._ended) if span.span_id == root_id), None)
         opened = root or self._open.pop(root_id or "", None)
