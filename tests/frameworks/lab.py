@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-__all__ = ["EVENING", "PROMPTS", "SILENT", "TRIP", "URL", "ToolBrokeError", "agent", "atool", "tool"]
+__all__ = ["EVENING", "PROMPTS", "SILENT", "TRIP", "URL", "ToolBrokeError", "agent", "atool", "note", "tool"]
 
 URL = os.environ["FRAMEWORKS_URL"]
 """The model server, without a path."""
@@ -28,7 +28,7 @@ class ToolBrokeError(Exception):
     """What the tool that fails says."""
 
 
-def _note(what: str, began_ns: int) -> None:
+def note(what: str, began_ns: int) -> None:
     """Write down that ``what`` happened."""
     with _DIARY.open("a") as file:
         file.write(json.dumps({"what": what, "start_ns": began_ns, "end_ns": time.time_ns()}) + "\n")
@@ -41,7 +41,7 @@ def agent(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        _note(f"agent:{name}", began)
+        note(f"agent:{name}", began)
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def tool(name: str, seconds: float = 0.0, *, fails: bool = False) -> Iterator[No
             raise ToolBrokeError(f"{name} is closed")
         yield
     finally:
-        _note(f"tool:{name}", began)
+        note(f"tool:{name}", began)
 
 
 @asynccontextmanager
@@ -67,4 +67,4 @@ async def atool(name: str, seconds: float = 0.0, *, fails: bool = False) -> Asyn
             raise ToolBrokeError(f"{name} is closed")
         yield
     finally:
-        _note(f"tool:{name}", began)
+        note(f"tool:{name}", began)

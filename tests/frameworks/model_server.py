@@ -7,12 +7,13 @@ steps, answered in order; a request names its session by a path that starts with
 import json
 import select
 import socket
+import sys
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -60,6 +61,7 @@ class Exchange:
     retried: bool = False
     under: str = "turn"
     model: str = ""
+    tools: list[str] = field(default_factory=list)
 
 
 class ModelServer:
@@ -69,6 +71,7 @@ class ModelServer:
         self.t0_unix_ns = time.time_ns()
         self._t0 = time.perf_counter()
         self._lock = threading.Lock()
+        self._ended = threading.Condition(self._lock)
         self._steps: defaultdict[str, list[Step]] = defaultdict(list)
         self._numbers: defaultdict[str, int] = defaultdict(int)
         self.exchanges: list[Exchange] = []
@@ -109,10 +112,24 @@ class ModelServer:
         with self._lock:
             self.exchanges.append(exchange)
 
+    def end(self, exchange: Exchange) -> None:
+        """Remember that a request is done with."""
+        with self._ended:
+            exchange.done_ms = self.now_ms()
+            self._ended.notify_all()
+
+    def settled(self, at_least: int = 0) -> list[Exchange]:
+        """All requests, once the server is done with them: a client may know of the end before."""
+        with self._ended:
+            self._ended.wait_for(lambda: self._is_settled(at_least), timeout=5)
+            return list(self.exchanges)
+
+    def _is_settled(self, at_least: int) -> bool:
+        return len(self.exchanges) >= at_least and all(one.done_ms is not None for one in self.exchanges)
+
     def truth(self) -> dict[str, Any]:
         """What went over the wire, with sums."""
-        with self._lock:
-            wire = list(self.exchanges)
+        wire = self.settled()
         said = [exchange.tokens for exchange in wire if exchange.tokens is not None]
         answered = [exchange for exchange in wire if exchange.status == 200]
         total: dict[str, int] = {
@@ -144,6 +161,8 @@ class ModelServer:
 
 
 class _Listener(ThreadingHTTPServer):
+    """Accepts connections, each in a thread."""
+
     daemon_threads = True
     block_on_close = False
     request_queue_size = 256
@@ -155,6 +174,11 @@ class _Listener(ThreadingHTTPServer):
         """Bind without asking for the host's name."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = _HOST, self.server_address[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report what the server did wrong; a client that went away is its own business."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Connection(BaseHTTPRequestHandler):
@@ -203,6 +227,7 @@ class _Connection(BaseHTTPRequestHandler):
             retried=step is not None and step.status != 200 and step.retried,
             under=step.under if step else "turn",
             model=asked.model,
+            tools=[tool.name for tool in step.tools] if step else [],
         )
         self._model.note(exchange)
         try:
@@ -216,7 +241,7 @@ class _Connection(BaseHTTPRequestHandler):
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)
         finally:
-            exchange.done_ms = self._model.now_ms()
+            self._model.end(exchange)
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get("transfer-encoding", "").lower() == "chunked":

@@ -85,8 +85,8 @@ def make(name: str) -> None:
 
 def _python(name: str) -> tuple[list[str], list[str]]:
     """The command of an agent in Python and what is installed for it."""
-    home = CACHE / name
     wanted = HERE / name / "requirements.txt"
+    home = CACHE / hashlib.sha256(wanted.read_bytes()).hexdigest()[:16]
     python = home / "bin" / "python"
 
     def install() -> None:
@@ -179,7 +179,8 @@ def _truth(
         "file": f"{name}.json",
         "ran": case["ran"],
         "t0_unix_ns": server.t0_unix_ns,
-        "facts": {**scenario.expected(case, server, intervals), **case.get("facts", {})},
+        "facts": scenario.expected(case, server, intervals),
+        "told": case.get("told", {}),
         **server.truth(),
         "intervals": intervals,
     }

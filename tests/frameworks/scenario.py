@@ -5,31 +5,31 @@ answers. The second turn is streamed. In the third the provider says nothing of 
 """
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
-from frameworks.model_server import ModelServer
+from frameworks.model_server import Exchange, ModelServer
 from frameworks.steps import Step, ToolCall
 
 __all__ = ["expected", "steps"]
 
 WEATHER = ToolCall("weather", {"city": "Oslo"})
 TIDES = ToolCall("tides", {"port": "Bergen"})
-RESEARCHER = ToolCall("ask_researcher", {"question": "Which boat?"})
+RESEARCHER = "ask_researcher"
 
 
 def steps(case: dict[str, Any]) -> list[Step]:
     """The model's answers; ``case`` says what the framework can do."""
     found = []
+    researcher = ToolCall(RESEARCHER, case.get("ask", {"question": "Which boat?"}))
     if case.get("retry", True):
         found.append(Step(status=429, retry_after_s=0.05, text="slow down"))
     asks = [(WEATHER, TIDES)] if case.get("parallel", True) else [(WEATHER,), (TIDES,)]
     for number, tools in enumerate(asks):
         found.append(_step(0.15, tools=tools, input_tokens=150 + 70 * number, output_tokens=40))
     if case.get("sub_agent", True):
-        found.append(_step(0.12, tools=(RESEARCHER,), input_tokens=330, output_tokens=20, cached_tokens=128))
-        found.append(
-            _step(0.2, text="Take the ferry.", input_tokens=60, output_tokens=12, under="ask_researcher")
-        )
+        found.append(_step(0.12, tools=(researcher,), input_tokens=330, output_tokens=20, cached_tokens=128))
+        found.append(_step(0.2, text="Take the ferry.", input_tokens=60, output_tokens=12, under=RESEARCHER))
     found.append(
         _step(
             0.15,
@@ -55,7 +55,16 @@ def steps(case: dict[str, Any]) -> list[Step]:
         )
     if case.get("silent", True):
         found.append(_step(0.1, text="Fine.", usage="absent"))
+    if "final_tool" in case:
+        return [_finally(step, case["final_tool"]) for step in found]
     return found
+
+
+def _finally(step: Step, tool: str) -> Step:
+    """An answer in the way of a framework that wants it as the argument of a tool."""
+    if step.tools or step.status != 200:
+        return step
+    return replace(step, text="ok", tools=(ToolCall(tool, {"answer": step.text}),))
 
 
 def _step(seconds: float, **fields: Any) -> Step:
@@ -63,18 +72,24 @@ def _step(seconds: float, **fields: Any) -> Step:
     return Step(latency_s=seconds, ttft_s=seconds, **fields)
 
 
+def _above(exchange: Exchange) -> str:
+    """What a call lies below."""
+    return exchange.under if exchange.under == "turn" else f"tool:{exchange.under}"
+
+
 def expected(case: dict[str, Any], server: ModelServer, intervals: list[dict[str, Any]]) -> dict[str, Any]:
     """What a report of the trace must say, from the wire and from what the tools noted themselves."""
-    calls = [exchange for exchange in server.exchanges if not exchange.retried]
+    calls = [exchange for exchange in server.settled() if not exchange.retried]
     tokens = server.truth()["usage_sent_total"]
     known = {key: tokens[key] for key in ("input", "output", "cached", "cache_write", "reasoning")}
     tools = [one["what"].removeprefix("tool:") for one in intervals if one["what"].startswith("tool:")]
     agents = [one["what"].removeprefix("agent:") for one in intervals if one["what"].startswith("agent:")]
     tree = Counter((f"tool:{tool}", "turn") for tool in tools)
-    tree.update(
-        ("generation", exchange.under if exchange.under == "turn" else f"tool:{exchange.under}")
-        for exchange in calls
-    )
+    if "final_tool" in case:
+        finals = [one for one in calls if one.tools == [case["final_tool"]]]
+        tools += [case["final_tool"]] * len(finals)
+        tree.update((f"tool:{case['final_tool']}", _above(one)) for one in finals)
+    tree.update(("generation", _above(exchange)) for exchange in calls)
     return {
         "turns": case["turns"],
         "logical_generations": len(calls),
