@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from opentelemetry.instrumentation.httpx import HTTPX2ClientInstrumentor
 
 from turntrace.cli import diagnosis
 from turntrace.cli.diagnosis import diagnose, variables
@@ -60,7 +62,7 @@ def test_the_json_has_the_same_and_a_schema():
     assert found["schema"] == 1
     assert set(found) == {
         *("schema", "python", "executable", "platform", "packages", "decision", "endpoint", "folder"),
-        *("abilities", "instrumentations", "variables", "planned_phases", "problems"),
+        *("abilities", "instrumentations", "sources", "variables", "planned_phases", "problems"),
     }
     assert found["variables"] == [
         {"name": "TURNTRACE_STRICT", "value": "1", "known": True, "suggestion": None}
@@ -137,13 +139,28 @@ def test_switched_off_is_said():
     assert "nothing is recorded" in diagnose({"TURNTRACE_DISABLED": "1"}).decision
 
 
-def test_instrumentations_have_a_verdict():
+def test_instrumentations_have_a_verdict(monkeypatch):
     """What starts, what is left out and why."""
+    monkeypatch.setattr(
+        HTTPX2ClientInstrumentor, "instrumentation_dependencies", lambda self: ("no-such-library >= 1",)
+    )
     found = text(OTEL_PYTHON_DISABLED_INSTRUMENTATIONS="threading, x")
 
     assert "httpx: opentelemetry-instrumentation-httpx" in found
     assert "left out: OTEL_PYTHON_DISABLED_INSTRUMENTATIONS" in found
-    assert 'left out: This instrumentation only instruments "httpx2' in found
+    assert "left out:" in found.partition("httpx2: opentelemetry-instrumentation-httpx")[2]
+    assert "no-such-library" in found
+
+
+def test_each_sdk_has_one_source_and_a_reason():
+    """Native spans where there are some, else our adapter, and the variable that forbids it."""
+    found = text()
+    off = text(OTEL_PYTHON_DISABLED_INSTRUMENTATIONS="openai", ANTHROPIC_OPEN_TELEMETRY="false")
+
+    assert re.search(r"anthropic [\d.]+: its own spans, since this version makes them", found)
+    assert re.search(r"openai [\d.]+: spans of turntrace run's adapter, since it makes none itself", found)
+    assert re.search(r"anthropic [\d.]+: spans of turntrace run's adapter", off)
+    assert re.search(r"openai [\d.]+: no spans, since OTEL_PYTHON_DISABLED_INSTRUMENTATIONS says so", off)
 
 
 def test_misspelt_variables_are_recognised():
@@ -189,6 +206,6 @@ def test_hostile_values_are_harmless():
 
 def test_without_instrumentations_that_is_said(monkeypatch):
     """A Python without any says so."""
-    monkeypatch.setattr(diagnosis, "installed", lambda disabled: ())
+    monkeypatch.setattr(diagnosis, "installed", lambda disabled, env: ())
 
     assert "no instrumentation is installed" in text()

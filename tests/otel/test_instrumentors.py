@@ -4,7 +4,18 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from turntrace.otel.instrumentors import GROUP, Instrumentor, installed, judged, loaded
+from turntrace.otel import instrumentors
+from turntrace.otel import sources as source_module
+from turntrace.otel.instrumentors import (
+    GROUP,
+    Instrumentor,
+    disabled_names,
+    installed,
+    judged,
+    loaded,
+    native,
+)
+from turntrace.otel.sources import ADAPTERS, sources, start_adapters
 
 
 class Package:
@@ -117,3 +128,163 @@ def test_only_those_that_would_start_are_loaded():
     )
 
     assert loaded(twin) is twin
+
+
+def test_an_sdk_that_makes_spans_itself_has_no_instrumentation():
+    """Its instrumentations would count every call twice; the reason says beside what."""
+    found = judged(
+        [point(OFFICIAL), point(OPENINFERENCE)], own_spans={"openai": "the spans of openai itself"}
+    )
+
+    assert {(one.verdict, one.reason) for one in found} == {("twin", "the spans of openai itself")}
+
+
+@pytest.mark.parametrize(
+    ("requires", "env", "expected"),
+    [
+        (["opentelemetry-api<2"], {}, ["anthropic"]),
+        (["opentelemetry-api<2"], {"ANTHROPIC_OPEN_TELEMETRY": "False"}, []),
+        (['opentelemetry-api<2; extra == "otel"', "httpx"], {}, []),
+        (None, {}, []),
+    ],
+)
+def test_sdks_that_make_spans_are_known_by_what_they_need(monkeypatch, requires, env, expected):
+    """A version that needs OpenTelemetry makes spans, unless its own variable says no."""
+
+    def distribution(name):
+        if name != "anthropic" or requires is None:
+            raise instrumentors.PackageNotFoundError
+        return Package(name, requires)
+
+    monkeypatch.setattr(instrumentors, "distribution", distribution)
+
+    assert list(native(env)) == expected
+
+
+@pytest.fixture
+def sdks(monkeypatch):
+    """Both SDKs, as importlib.metadata shows them; anthropic makes no spans unless told."""
+
+    def make(*native_names):
+        monkeypatch.setattr(source_module, "native", lambda env=None: dict.fromkeys(native_names, "itself"))
+        monkeypatch.setattr(source_module, "_version", {"openai": "3.0", "anthropic": "2.0"}.get)
+
+    return make
+
+
+def kinds(env, points, *, runs=lambda _: True, own=()):
+    """SDK and kind of source, with these instrumentations installed."""
+    found = judged(points, disabled_names(env), dict.fromkeys(own, "itself"))
+    return {one.sdk: (one.kind, one.package) for one in sources(env, found, runs)}
+
+
+def test_native_spans_go_before_everything(sdks):
+    """Whatever is installed beside them."""
+    sdks("anthropic", "openai")
+
+    assert kinds({}, [point(OFFICIAL)], own=["openai"]) == {
+        "anthropic": ("native", ""),
+        "openai": ("native", ""),
+    }
+
+
+def test_an_installed_instrumentation_goes_before_the_adapter(sdks):
+    """For its SDK; the other one gets the adapter."""
+    sdks()
+
+    assert kinds({}, [point(OPENINFERENCE), point(OFFICIAL)]) == {
+        "anthropic": ("adapter", ""),
+        "openai": ("instrumentation", OFFICIAL),
+    }
+
+
+def test_one_that_did_not_start_leaves_it_to_the_adapter(sdks):
+    """So that no call goes unseen."""
+    sdks()
+
+    assert kinds({}, [point(OFFICIAL)], runs=lambda _: False)["openai"] == ("adapter", "")
+
+
+def test_a_disabled_name_has_no_source(sdks):
+    """The variable means our adapter too."""
+    sdks()
+    env = {"OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai"}
+
+    assert kinds(env, [point(OFFICIAL)]) == {"anthropic": ("adapter", ""), "openai": ("none", "")}
+
+
+def test_a_version_that_the_adapter_does_not_know(sdks, monkeypatch):
+    """It is left alone, and the reason is the version."""
+    sdks()
+
+    class Adapter:
+        def instrumentation_dependencies(self):
+            return ("openai >= 999",)
+
+    monkeypatch.setattr(source_module, "_adapter", lambda name: Adapter())
+    reasons = {one.sdk: one.reason for one in sources({}, ())}
+
+    assert "999" in reasons["openai"]
+
+
+def test_an_sdk_without_any_source(sdks, monkeypatch):
+    """There is no adapter for it."""
+    sdks()
+    monkeypatch.setattr(source_module, "_version", lambda name: "1.0" if name == "mcp" else None)
+
+    assert kinds({}, []) == {"mcp": ("none", "")}
+
+
+class Started:
+    """An adapter that notes how it was started."""
+
+    def __init__(self, log, name):
+        self.log, self.name = log, name
+
+    def instrumentation_dependencies(self):
+        return ()
+
+    def instrument(self, **options):
+        self.log.append((self.name, options["attempts"]))
+
+
+@pytest.mark.parametrize("has_http", [True, False])
+def test_adapters_start_where_nothing_else_does(sdks, monkeypatch, has_http):
+    """With spans for attempts unless the HTTP client's instrumentation makes them."""
+    sdks("anthropic")
+    log = []
+    monkeypatch.setattr(source_module, "_adapter", lambda name: Started(log, name))
+    monkeypatch.setattr(source_module, "_runs", lambda one: has_http)
+    start_adapters()
+
+    assert log == [("openai", not has_http)]
+
+
+def test_adapters_that_cannot_start_are_said(monkeypatch, caplog):
+    """The agent goes on; its own errors stay its own."""
+
+    def broken(*arguments):
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(source_module, "installed", broken)
+    start_adapters()
+
+    assert "RuntimeError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_whether_an_instrumentation_runs_is_asked_of_itself():
+    """One that must not start is not even loaded."""
+    by_name = {one.name: loaded(one) for one in installed()}
+    disabled = {one.name: one for one in installed(frozenset({"*"}))}
+
+    assert source_module._runs(by_name["threading"]) in {True, False}
+    assert source_module._runs(disabled["threading"]) is False
+
+
+def test_our_adapters_are_found():
+    """Their entries lead to instrumentors of the SDK of the same name."""
+    needs = {name: source_module._adapter(name).instrumentation_dependencies() for name in ADAPTERS}
+
+    assert all(needs[name][0].startswith(name) for name in ADAPTERS)
+    assert source_module._version("no-such-package") is None

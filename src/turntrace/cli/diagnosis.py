@@ -17,9 +17,10 @@ from turntrace.errors import ConfigurationError
 from turntrace.files.lock import FileLock
 from turntrace.files.out import default_out, expand
 from turntrace.otel.destination import Destination, destination
-from turntrace.otel.instrumentors import Instrumentor, installed, loaded
+from turntrace.otel.instrumentors import Instrumentor, disabled_names, installed, loaded
 from turntrace.otel.launch import HANDED_PREFIX
 from turntrace.otel.probe import is_listening
+from turntrace.otel.sources import Source, sources
 
 __all__ = ["Diagnosis", "Folder", "Variable", "diagnose", "variables"]
 
@@ -62,6 +63,7 @@ class Diagnosis:
     endpoint: Destination | None
     is_listening: bool
     instrumentors: tuple[Instrumentor, ...]
+    sources: tuple[Source, ...]
     variables: tuple[Variable, ...]
     folder: Folder
     abilities: Mapping[str, bool]
@@ -82,7 +84,7 @@ def diagnose(env: Mapping[str, str]) -> Diagnosis:
     folder = _folder(settings.trace)
     if not folder.is_writable:
         problems.append(f"no file can be written in {folder.path}")
-    disabled = env.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").replace(" ", "").split(",")
+    instrumentors = tuple(loaded(one) for one in installed(disabled_names(env), env))
     return Diagnosis(
         python=f"{platform.python_implementation()} {platform.python_version()}",
         executable=sys.executable,
@@ -91,7 +93,8 @@ def diagnose(env: Mapping[str, str]) -> Diagnosis:
         decision=decision,
         endpoint=goal,
         is_listening=goal is not None and is_listening(goal.endpoint),
-        instrumentors=tuple(loaded(one) for one in installed(frozenset(disabled))),
+        instrumentors=instrumentors,
+        sources=sources(env, instrumentors),
         variables=tuple(variables(env, _otel_names())),
         folder=folder,
         abilities={

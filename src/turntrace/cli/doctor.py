@@ -20,6 +20,12 @@ _WORDS: Final = {
     "conflict": "left out:",
     "disabled": "left out:",
 }
+_SOURCES: Final = {
+    "native": "its own spans",
+    "instrumentation": "spans of ",
+    "adapter": "spans of turntrace run's adapter",
+    "none": "no spans",
+}
 
 
 def doctor(
@@ -59,6 +65,10 @@ def _as_text(found: Diagnosis) -> Iterator[str]:
     yield "instrumentations" if found.instrumentors else "no instrumentation is installed"
     for one in found.instrumentors:
         yield f"  {one.name}: {one.package} {one.version} {_WORDS[one.verdict]} {one.reason}".rstrip()
+    yield ""
+    yield "model SDKs" if found.sources else "no model SDK is installed"
+    for source in found.sources:
+        yield f"  {source.sdk} {source.version}: {_SOURCES[source.kind]}{source.package}, since {source.reason}"
     yield ""
     yield "variables" if found.variables else "no variable of turntrace or OpenTelemetry is set"
     for variable in found.variables:
@@ -116,6 +126,16 @@ def _as_json(found: Diagnosis) -> dict[str, Any]:
                 "reason": one.reason,
             }
             for one in found.instrumentors
+        ],
+        "sources": [
+            {
+                "sdk": one.sdk,
+                "version": one.version,
+                "kind": one.kind,
+                "package": one.package,
+                "reason": one.reason,
+            }
+            for one in found.sources
         ],
         "variables": [
             {"name": one.name, "value": one.value, "known": one.is_known, "suggestion": one.suggestion}

@@ -99,7 +99,7 @@ async def test_a_stream_to_its_end(recorded, ask, api):
     assert attributes["gen_ai.usage.input_tokens"] == 100
     assert attributes["gen_ai.usage.output_tokens"] == 20
     assert attributes["turntrace.stream.await_ms"] >= 120
-    assert 50 <= attributes["turntrace.first_token_ms"]
+    assert attributes["turntrace.first_token_ms"] >= 50
     assert attributes["gen_ai.response.finish_reasons"]
     assert attributes["gen_ai.request.stream"] is True
     assert "secret" not in repr(dict(attributes))

@@ -11,6 +11,7 @@ from opentelemetry.instrumentation.auto_instrumentation import initialize
 
 from turntrace.config import environment, set_environment
 from turntrace.otel.launch import AGENT, CHILDREN, NOTES, is_launcher
+from turntrace.otel.sources import start_adapters
 
 __all__ = ["start"]
 
@@ -31,6 +32,7 @@ def start(handed: Mapping[str, str], forget: Callable[[], None]) -> None:
     with _Notes(handed.get(NOTES)) as notes, _Variables(_for_start(handed)):
         try:
             initialize(swallow_exceptions=False)
+            start_adapters()
         except Exception as error:  # noqa: BLE001 - the agent runs, recorded or not
             notes.write("failed", f"{type(error).__name__}: {error}")
         else:
