@@ -1,5 +1,6 @@
 """``turntrace check``: issues with their place, required keys, the coverage gate, three modes."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -13,6 +14,7 @@ from report.turns import example, span, turn
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "check.schema.json").read_text())
 SAMPLES = ROOT / "tests" / "data" / "ndjson"
+TRACES = ROOT / "tests" / "data" / "traces"
 
 
 @pytest.fixture
@@ -173,3 +175,43 @@ def test_hostile_names_are_escaped(run, write_trace):
     result = run("check", trace, "--require", "x\x1by")
     assert "\x1b" not in result.stdout
     assert "a\\x1b[31m.ndjson: failed" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["13-pydantic-ai.json", "edge/e01-lines-in-end-order.jsonl"])
+def test_a_trace_of_another_tool_holds_when_nothing_of_it_is_damaged(run, name, tmp_path):
+    """As it is and compressed: silent in a pipe, status 0."""
+    packed = tmp_path / "t.gz"
+    packed.write_bytes(gzip.compress((TRACES / name).read_bytes()))
+    for path in (TRACES / name, packed):
+        done = run("check", str(path))
+        assert (done.exit_code, done.stdout) == (0, "")
+
+
+def test_every_loss_of_a_trace_of_another_tool_is_told(run, tmp_path):
+    """With its line and byte; what report only counts stands here."""
+    done = run("check", str(TRACES / "edge" / "e07-last-line-cut.jsonl"))
+    assert done.exit_code == 1
+    assert "error    truncated_tail (line 21, byte 19513): the last line is cut" in done.stdout
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress((TRACES / "edge" / "e01-lines-in-end-order.jsonl").read_bytes())[:-200])
+    done = run("check", str(cut))
+    assert done.exit_code == 1
+    assert "the compressed input is cut" in done.stdout
+
+
+def test_our_own_trace_may_be_compressed(run, trace, tmp_path):
+    """It is checked as if it were not; cut, it says so."""
+    packed = gzip.compress(Path(trace).read_bytes())
+    (tmp_path / "t.gz").write_bytes(packed)
+    assert run("check", str(tmp_path / "t.gz")).exit_code == 0
+    (tmp_path / "t.gz").write_bytes(packed[:-9])
+    done = run("check", str(tmp_path / "t.gz"))
+    assert (done.exit_code, "the compressed input is cut" in done.stdout) == (1, True)
+
+
+def test_what_is_no_trace_at_all_says_what_would_be_one(run, tmp_path):
+    """The formats are named."""
+    (tmp_path / "x").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    done = run("check", str(tmp_path / "x"))
+    assert done.exit_code == 1
+    assert "OTLP as JSON or protobuf" in done.stdout

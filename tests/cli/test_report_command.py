@@ -174,7 +174,10 @@ def test_a_file_without_a_turn(run, write_trace):
     assert result.exit_code == 2
     assert result.stderr == "turntrace: no turn in empty.ndjson: empty, the input has no lines\n"
     Path("noise.ndjson").write_text("\nnoise\n")
-    assert "no turn in noise.ndjson: no_header in line 2, " in run("report", "noise.ndjson").stderr
+    assert (
+        "no turn in noise.ndjson: no trace is found in it; turntrace reads"
+        in run("report", "noise.ndjson").stderr
+    )
 
 
 def test_a_trace_of_other_spans_only(run, write_trace):

@@ -110,8 +110,8 @@ def test_the_tree_shows_every_span_below_its_parent():
         "TREE                                                start s   took s    own s  critical\n"
         "demo-agent                                            0.000    1.000    0.200     0.200\n"
         "  node                                                0.000    0.800    0.100     0.100\n"
-        "    generation                                        0.100    0.400    0.400     0.400"
-        "   m-1 · round 1 · cancelled\n"
+        "    generation · cancelled                            0.100    0.400    0.400     0.400"
+        "   m-1 · round 1\n"
         "    bash                                              0.500    0.400    0.400     0.300"
         "   outlives its parent\n"
     )

@@ -8,10 +8,12 @@ from typing import Annotated, BinaryIO, Final
 
 import typer
 
-from turntrace.cli.inspection import Demands, Found, Mode, inspect_file
+from turntrace.cli.inspection import Demands, Found, Mode, inspect_file, inspect_foreign
 from turntrace.cli.output import UsageError, show_lines, standard_output, write
 from turntrace.cli.selection import newest_path
 from turntrace.core.contract import REQUIRED_EVENT_KEYS
+from turntrace.files.foreign import is_foreign, is_text
+from turntrace.files.source import plain
 from turntrace.report.json_report import dumped
 from turntrace.report.rounding import count_text
 from turntrace.report.strings import printable
@@ -28,7 +30,7 @@ def check(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE", help="NDJSON traces, - is standard input; without one the newest in .turntrace."
+            metavar="FILE", help="Traces, - is standard input; without one the newest in .turntrace."
         ),
     ] = None,
     *,
@@ -52,6 +54,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Validate trace files: issue codes with line and byte offset, missing event keys, a coverage gate.
+
+    Of what other tools wrote (OTLP, Jaeger) it lists what is damaged.
 
     Exit status 0 when every file holds, 1 when one does not, 2 when one cannot be opened.
 
@@ -95,8 +99,6 @@ def _inspected(path: str, demands: Demands) -> Found:
         if path == "-":
             return _inspected_stream(path, sys.stdin.buffer, demands)
         with Path(path).open("rb") as file:
-            if file.seekable():
-                return inspect_file(path, file, demands)
             return _inspected_stream(path, file, demands)
     except OSError as error:
         message = f"cannot read {path}: {error.strerror or error}"
@@ -104,12 +106,18 @@ def _inspected(path: str, demands: Demands) -> Found:
 
 
 def _inspected_stream(path: str, stream: BinaryIO, demands: Demands) -> Found:
-    """A pipe is read once and a trace more than once: it is copied first."""
+    """A trace is read more than once: what comes from a pipe or is compressed is copied first."""
+    lost: list[str] = []
+    source, head = plain(stream, lost.append)
+    if is_foreign(head) or not is_text(head):
+        return inspect_foreign(path, source, head, lost)
     with tempfile.SpooledTemporaryFile(_MEMORY_BYTES) as copy:
-        while piece := stream.read(_COPY_BYTES):
+        while piece := source.read(_COPY_BYTES):
             copy.write(piece)
         copy.seek(0)
-        return inspect_file(path, copy, demands)
+        found = inspect_file(path, copy, demands)
+        found.cut(lost)
+        return found
 
 
 def _as_text(found: Found) -> Iterator[str]:

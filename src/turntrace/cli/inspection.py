@@ -1,17 +1,23 @@
 """What ``check`` finds in one file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import IO
+from typing import IO, BinaryIO
 
 from turntrace.core.codec.compat import read_compat
 from turntrace.core.codec.decode import Block, read_blocks, verdict_on
 from turntrace.core.codec.keys import event_keys, missing_keys
 from turntrace.core.model import Issue
+from turntrace.core.turns import assemble
 from turntrace.errors import TraceReadError
+from turntrace.files.documents import MAX_DOCUMENT_BYTES
+from turntrace.files.foreign import is_text, read_binary, read_json
+from turntrace.files.raw_spans import RawSpans
+from turntrace.files.read import NO_FORMAT
+from turntrace.files.source import bounded_lines
 
-__all__ = ["Demands", "Found", "Mode", "inspect_file"]
+__all__ = ["Demands", "Found", "Mode", "inspect_file", "inspect_foreign"]
 
 
 class Mode(StrEnum):
@@ -42,6 +48,27 @@ class Found:
     missing: list[str] = field(default_factory=list)
     issues: list[Issue] = field(default_factory=list)
     issues_omitted: int = 0
+
+    def cut(self, lost: Iterable[str]) -> None:
+        """Note that compressed data ended early."""
+        for what in lost:
+            self.ok = False
+            self.issues.append(Issue(code="truncated_tail", message=what))
+
+
+def inspect_foreign(path: str, file: BinaryIO, head: bytes, lost: Iterable[str]) -> Found:
+    """What is damaged in OTLP or Jaeger's JSON; a format that nobody knows is an error too."""
+    spans = RawSpans()
+    if is_text(head):
+        read_json(bounded_lines(file, MAX_DOCUMENT_BYTES), spans)
+    else:
+        read_binary(file, head, spans)
+    found = Found(path=path, turns=len(assemble(spans.spans)), issues=spans.issues)
+    found.cut(lost)
+    if not spans.spans:
+        found.issues.append(Issue(code="no_header", message=NO_FORMAT))
+    found.ok = not any(issue.severity == "error" for issue in found.issues)
+    return found
 
 
 def inspect_file(path: str, file: IO[bytes], demands: Demands) -> Found:

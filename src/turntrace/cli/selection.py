@@ -9,7 +9,7 @@ from turntrace.cli.output import UsageError, say
 from turntrace.config import Settings
 from turntrace.core.model import Issue, RawSpan
 from turntrace.files.out import DEFAULT_FOLDER, newest
-from turntrace.files.read import read_paths
+from turntrace.files.read import NO_FORMAT, read_paths
 from turntrace.report.case import Case, examine
 
 __all__ = ["Selection", "choose", "load", "newest_path", "rule_of"]
@@ -88,6 +88,8 @@ def rule_of(text: str) -> Callable[[RawSpan], bool]:
 
 def _first_reason(issues: Sequence[tuple[str, Issue]]) -> str:
     for _, issue in issues:
+        if issue.code == "no_header":
+            return f": {NO_FORMAT}"
         where = "" if issue.line is None else f" in line {issue.line}"
         return f": {issue.code}{where}, {issue.message}"
     return ""

@@ -1,13 +1,14 @@
 """How the spans of one turn stand to each other: phases, calls, tools and rounds."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from turntrace.core.calls import Calls, Generation, ToolSpan, count_tools, fold
 from turntrace.core.dialect_model import Role
 from turntrace.core.dialects import request_of
+from turntrace.core.model import Usage
 from turntrace.core.readings import Readings
 from turntrace.core.turn_roots import is_turn
 
@@ -16,6 +17,8 @@ __all__ = ["Layout", "lay_out"]
 _GENERATION: Final = "generation"
 _TOOL: Final = "tool_execution"
 _ATTEMPT: Final = "provider_connect"
+_LOOPING: Final = frozenset({"google_genai"})
+"""Dialects whose generation may be a loop: google-genai calls functions by itself, in one span."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,7 @@ class Layout:
     """What the rows of a turn are to it. ``tools`` are its tool spans, ``tool_calls`` the calls in them.
 
     ``phases`` has the phase of each row, None for structure; ``rounds`` the round of those in one.
+    ``looped`` are generations that asked the model again after tools and tell the last answer's tokens.
     """
 
     phases: Mapping[int, str | None]
@@ -30,6 +34,7 @@ class Layout:
     tools: Sequence[int]
     tool_calls: int
     rounds: Mapping[int, int]
+    looped: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +62,9 @@ def lay_out(readings: Readings, rows: Iterable[int]) -> Layout:
         around[row] = _inside(readings, row, phase, here)
         if phase == _ATTEMPT and here.generation is not None:
             attempts[here.generation] = attempts.get(here.generation, 0) + 1
+    looped = _looped(readings, phases, above)
     generations = [
-        _generation(readings, row, above[row], attempts.get(row, 0))
+        _generation(readings, row, above[row], attempts.get(row, 0), usage=_usage(readings, row, looped))
         for row, phase in phases.items()
         if phase == _GENERATION
     ]
@@ -71,7 +77,29 @@ def lay_out(readings: Readings, rows: Iterable[int]) -> Layout:
         calls=calls,
         tools=tools,
         tool_calls=count_tools(spans),
+        looped=looped,
         rounds=_rounds(readings, phases, calls, _own_level(calls, above)),
+    )
+
+
+def _looped(
+    readings: Readings, phases: Mapping[int, str | None], above: Mapping[int, _Around]
+) -> frozenset[int]:
+    """Generations with tools in them, of instrumentations whose span is the whole loop of requests."""
+    around = (above[row].generation for row, phase in phases.items() if phase == _TOOL)
+    return frozenset(row for row in around if row is not None and readings[row].verdict.dialect in _LOOPING)
+
+
+def _usage(readings: Readings, row: int, looped: Collection[int]) -> Usage | None:
+    usage = readings[row].usage
+    if usage is None or row not in looped:
+        return usage
+    return Usage(
+        span_id=usage.span_id,
+        provenance="missing",
+        model=usage.model,
+        provider=usage.provider,
+        raw=usage.raw,
     )
 
 
@@ -102,7 +130,9 @@ def _inside(readings: Readings, row: int, phase: str | None, here: _Around) -> _
     return replace(here, generation=row) if phase == _GENERATION else here
 
 
-def _generation(readings: Readings, row: int, here: _Around, attempts: int) -> Generation:
+def _generation(
+    readings: Readings, row: int, here: _Around, attempts: int, *, usage: Usage | None
+) -> Generation:
     reading = readings[row]
     return Generation(
         row=row,
@@ -113,7 +143,7 @@ def _generation(readings: Readings, row: int, here: _Around, attempts: int) -> G
         instrumentation=reading.raw.scope,
         model=reading.facts.model,
         response_id=reading.facts.response_id,
-        usage=reading.usage,
+        usage=usage,
         resends=reading.facts.resends,
         attempts=attempts,
         parent=readings.parents[row],

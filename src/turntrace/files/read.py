@@ -20,10 +20,10 @@ from turntrace.files.journal_record import finished_record
 from turntrace.files.raw_spans import RawSpans
 from turntrace.files.source import bounded_lines, plain
 
-__all__ = ["STDIN", "ReadResult", "read_paths"]
+__all__ = ["NO_FORMAT", "STDIN", "ReadResult", "read_paths"]
 
 STDIN: Final = "-"
-_NO_FORMAT: Final = (
+NO_FORMAT: Final = (
     "no trace is found in it; turntrace reads its own NDJSON, OTLP as JSON or protobuf, and Jaeger's JSON, "
     "each as it is or compressed by gzip or zstd"
 )
@@ -92,7 +92,7 @@ def _read_stream(
         own, issues = _read_trace(divided.mine(), path, parts)
         read_json(divided.others(), spans)
     if not own and not spans.spans and not is_text(head):
-        raise TraceReadError(_NO_FORMAT, path=path)
+        raise TraceReadError(NO_FORMAT, path=path)
     return own + assemble(spans.spans, rule=rule), issues + spans.issues
 
 

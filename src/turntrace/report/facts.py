@@ -21,10 +21,10 @@ def facts_of(cases: Sequence[Case]) -> Facts:
     if calls is not None:
         retried = _counter(cases, "retry_count", 0)
         suffix = f", {count_text(retried)} retried" if retried else ""
-        parts.append((_counted(calls, "model call") + suffix,))
+        parts.append((_counted(calls, "model call") + suffix + _failed(cases, "generation"),))
     tools = _counter(cases, "tool_calls")
     if tools is not None:
-        parts.append((_counted(tools, "tool call"),))
+        parts.append((_counted(tools, "tool call") + _failed(cases, "tool_execution"),))
     usage = (
         cases[0].usage
         if len(cases) == 1
@@ -32,6 +32,16 @@ def facts_of(cases: Sequence[Case]) -> Facts:
     )
     parts.extend(token_facts(usage, calls or 0))
     return Facts(parts=tuple((part, "") for part in parts))
+
+
+def _failed(cases: Sequence[Case], phase: str) -> str:
+    """How many calls of a phase failed or never ended, as a part of the count before it."""
+    outcomes = [
+        times.span.outcome for case in cases for times in case.attribution.spans if times.phase == phase
+    ]
+    failed, running = outcomes.count("error"), outcomes.count("incomplete")
+    said = f", {count_text(failed)} failed" if failed else ""
+    return said + (f", {count_text(running)} unfinished" if running else "")
 
 
 def _counter(cases: Sequence[Case], name: str, default: int | None = None) -> int | None:

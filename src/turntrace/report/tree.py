@@ -89,9 +89,16 @@ def _cell(ns: int | None, unit: Unit) -> Words:
 def _row(times: SpanTimes, depth: int, start_ns: int, unit: Unit, critical: Words) -> Row:
     span = times.span
     label: Words = name_of(times)
+    if span.outcome != "ok":
+        label = (*label, f" · {span.outcome}")
     if depth > _DEEPEST_INDENT:
         label = (f"{depth} deep: ", *label)
-    figures = (span.start_ns - start_ns, ran_ns(times), times.exclusive_ns)
+    is_known = span.outcome != "incomplete" or span.end_ns > span.start_ns
+    figures = (
+        span.start_ns - start_ns,
+        ran_ns(times) if is_known else None,
+        times.exclusive_ns if is_known else None,
+    )
     return Row(
         label=label,
         cells=(*(_cell(ns, unit) for ns in figures), critical),
@@ -102,14 +109,12 @@ def _row(times: SpanTimes, depth: int, start_ns: int, unit: Unit, critical: Word
 
 
 def _note(times: SpanTimes) -> Words:
-    """What else is worth knowing: model, round, an outcome that is not ok, an end after the parent's."""
+    """What else is worth knowing: model, round, an end after the parent's."""
     parts: list[str | Data] = []
     if times.phase == "generation" and times.span.model:
         parts.append(Data(times.span.model))
     if times.span.round is not None:
         parts.append(f"round {times.span.round}")
-    if times.span.outcome != "ok":
-        parts.append(Data(times.span.outcome))
     if times.detached:
         parts.append("outlives its parent")
     spaced = [piece for part in parts for piece in (" · ", part)]

@@ -17,7 +17,7 @@ from turntrace.report.items import Item, items_by_name, items_by_phase, items_by
 from turntrace.report.moments import moments
 from turntrace.report.rounding import PERCENT, Unit, count_text, percent_text, percents, unit_for
 from turntrace.report.rounds import round_table
-from turntrace.report.strings import Data, Words, joined
+from turntrace.report.strings import UNKNOWN, Data, Words, joined
 from turntrace.report.tables import wall_table
 
 __all__ = ["DEFAULT_CHOICE", "By", "Choice", "heading", "turn_view"]
@@ -114,15 +114,20 @@ def _stopped_table(case: Case) -> Table:
     return Table(
         heading="WHAT RAN BEFORE IT STOPPED",
         columns=(Column("calls", 8), Column("busy s", 9), Column("median s", 10), Column("P95 s", 9)),
-        rows=tuple(_stopped_row(totals, unit) for totals in case.attribution.phases),
+        rows=tuple(_stopped_row(case, totals, unit) for totals in case.attribution.phases),
         bars=False,
     )
 
 
-def _stopped_row(totals: Totals, unit: Unit) -> Row:
+def _stopped_row(case: Case, totals: Totals, unit: Unit) -> Row:
+    """A phase's figures; of spans that had just begun when the turn stopped, nobody knows how long they ran."""
+    unfinished = sum(
+        times.span.outcome == "incomplete" for times in case.attribution.spans if times.phase == totals.name
+    )
     figures = (totals.busy_ns, totals.exclusive_p50_ns, totals.exclusive_p95_ns)
-    cells: tuple[Words, ...] = ((count_text(totals.count),), *((unit.of(ns),) for ns in figures))
-    return Row(label=phase_name(totals.name), cells=cells)
+    known = [(UNKNOWN if unfinished and not ns else unit.of(ns),) for ns in figures]
+    note: Words = (f"{count_text(unfinished)} unfinished",) if unfinished else ()
+    return Row(label=phase_name(totals.name), cells=((count_text(totals.count),), *known), note=note)
 
 
 def _warnings(case: Case) -> Facts | None:
