@@ -36,36 +36,37 @@ FIELDS = {
 
 UNSAID: dict[str, set[str]] = {
     "agno": {"reasoning_tokens"},
+    "haystack": {"cached_input_tokens", "reasoning_tokens", "tools", "sub_agents"},
     "langgraph": {"sub_agents"},
+    "langgraph_double": {"sub_agents"},
+    "langgraph_traceloop": {"reasoning_tokens"},
     "litellm": {"cached_input_tokens", "reasoning_tokens"},
     "litellm_inherit": {"cached_input_tokens", "reasoning_tokens"},
+    "llama_index": {"sub_agents", "streams"},
+    "langsmith": {"sub_agents"},
     "openai": {"cached_input_tokens", "reasoning_tokens"},
+    "openai_v2_troubles": {"cached_input_tokens"},
     "smolagents": {"cached_input_tokens", "reasoning_tokens"},
     "strands": {"reasoning_tokens"},
     "vercel_ai": {"reasoning_tokens"},
     "vercel_ai_legacy": {"cached_input_tokens", "reasoning_tokens"},
 }
-"""By framework what its trace does not tell: a kind of token, ``tools``, ``sub_agents``."""
+"""By framework what its trace does not tell: a kind of token, ``tools``, ``sub_agents``, the end of ``streams``."""
 
-AFC = "a span around automatic function calling has the usage of the last request only: a partial sum"
+DOUBLE = "the client's spans, roots of other traces, are counted beside those of the framework around them"
 INHERITED = (
     "litellm writes a call onto the span around it, which is then no agent; the call's own span is unread"
 )
-LEGACY = "the spans of experimental_telemetry (scope ai) are in no dialect"
+PREPARED = "the LLM span of LlamaIndex that only prepares a call is counted as one"
 
 WRONG: dict[tuple[str, str], str] = {
-    ("google_adk", "calls"): "the span that merges parallel tool answers counts as a tool call",
-    ("google_adk", "tree"): "the span that merges parallel tool answers counts as a tool call",
-    **{("google_genai_afc", check): AFC for check in ("input_tokens", "output_tokens", "usage", "totals")},
-    **{("google_genai_afc", check): AFC for check in ("cached_input_tokens", "reasoning_tokens")},
+    **{("langgraph_double", check): DOUBLE for check in ("calls", "usage", "tree", "times")},
+    **{("langgraph_double", check): DOUBLE for check in FIELDS if check != "cache_write_tokens"},
     ("litellm", "calls"): "a streamed call is a root beside the turn it was made in",
-    ("litellm", "usage"): "litellm writes 0 where the provider said nothing",
-    ("litellm", "totals"): "litellm writes 0 where the provider said nothing",
+    ("litellm", "totals"): "a streamed call is a root beside the turn it was made in",
     **{("litellm_inherit", check): INHERITED for check in ("calls", "usage", "totals", "tree", "times")},
     **{("litellm_inherit", check): INHERITED for check in ("input_tokens", "output_tokens")},
-    ("pydantic_ai", "reasoning_tokens"): "gen_ai.usage.details.reasoning_tokens is not read",
-    **{("vercel_ai_legacy", check): LEGACY for check in ("calls", "usage", "tree", "times", "coverage")},
-    **{("vercel_ai_legacy", check): LEGACY for check in ("input_tokens", "output_tokens")},
+    **{("llama_index", check): PREPARED for check in ("calls", "usage", "totals", "tree")},
 }
 """By framework and check what turntrace gets wrong."""
 
@@ -150,8 +151,11 @@ def test_tokens_are_those_that_were_sent(name, field):
     """Known tokens equal the usage on the wire, or are unknown where the trace does not tell them."""
     sent = facts_of(name)["tokens_known"][FIELDS[field]]
     found = totals(name).known[field]
+    partial = facts_of(name)["tokens_partial"] if field == "input_tokens" else []
     if field in unsaid(name):
         assert not found
+    elif partial:  # what a stream told at its start may be known or not, its output is not
+        assert sent <= found <= sent + sum(partial)
     else:
         assert found in ({sent} if sent else {0, None})
 
@@ -163,25 +167,30 @@ def test_calls_without_usage_are_missing(name):
     reports, missing = facts["tokens_known"]["requests"], facts["tokens_unknown_requests"]
     if "input_tokens" in unsaid(name):
         reports, missing = 0, reports + missing
-    assert (found.reports, found.missing) == (reports, missing)
+    partial = len(facts["tokens_partial"])
+    assert found.reports + found.missing == reports + missing
+    assert reports <= found.reports <= reports + partial
 
 
 @each("totals")
 def test_no_total_is_a_partial_sum(name):
     """A turn's total is what all its calls were told that they cost, and null where one was not told."""
-    for turn in outer(name):
+    for number, turn in enumerate(outer(name), 1):
         found = examine(turn).usage
-        sent = [exchange["tokens"] for exchange in truth(name)["wire"] if within(name, exchange, turn)]
-        for field in ("input_tokens", "output_tokens"):
-            known = None not in sent and field not in unsaid(name)
-            expected = sum(tokens[FIELDS[field]] for tokens in sent) if known else None
-            assert getattr(found, field) == expected
+        window = turn.started_ns, turn.completed_ns
+        made = [one for one in truth(name)["wire"] if not one["retried"] and within(name, one, *window)]
+        known = bool(made) and all(one["tokens"] for one in made)
+        known = known and number not in truth(name)["told"].get("turns_without_total", ())
+        tokens_in, tokens_out = (
+            sum(one["tokens"][key] for one in made) if known else None for key in ("input", "output")
+        )
+        assert found.output_tokens == tokens_out
+        assert found.input_tokens in {tokens_in, *(one["input_sent"] for one in made if not known)}
 
 
-def within(name, exchange, turn):
-    """Whether an answered request was made in a turn."""
-    began = truth(name)["t0_unix_ns"] + int(exchange["received_ms"] * MS)
-    return not exchange["retried"] and turn.started_ns - SLACK <= began < turn.completed_ns
+def within(name, exchange, started_ns, ended_ns):
+    """Whether a request reached the server between two times."""
+    return started_ns <= truth(name)["t0_unix_ns"] + exchange["received_ms"] * MS < ended_ns
 
 
 @each("tree")
@@ -212,9 +221,13 @@ def test_every_request_lies_in_a_model_call(name):
     calls = [span for turn in outer(name) for span in turn.spans if span.phase == "generation"]
     zero = truth(name)["t0_unix_ns"]
     for exchange in truth(name)["wire"]:
-        began, ended = (zero + int(exchange[key] * MS) for key in ("received_ms", "done_ms"))
-        around = [call for call in calls if call.start_ns <= began + SLACK and call.end_ns + SLACK >= ended]
+        if exchange["stream"] and "streams" in unsaid(name):
+            continue
+        around = [call for call in calls if within(name, exchange, call.start_ns, call.end_ns)]
         assert len(around) == 1, exchange
+        assert around[0].start_ns <= zero + exchange["received_ms"] * MS + SLACK
+        if not exchange["client_gone"]:
+            assert zero + exchange["done_ms"] * MS <= around[0].end_ns + SLACK
 
 
 @each("coverage")

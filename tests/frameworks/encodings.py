@@ -4,7 +4,7 @@ import base64
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frameworks.steps import Step
@@ -34,12 +34,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a stream; ``content`` when it carries text or part of a tool call."""
+    """One event of a stream; ``content`` when it carries text or part of a tool call.
+
+    ``tokens`` is what it says that the call cost, ``input_tokens`` when it tells of the input only.
+    """
 
     data: dict[str, Any] | str
     name: str | None = None
     content: bool = False
     tokens: Tokens | None = None
+    input_tokens: int | None = None
 
     def frame(self) -> bytes:
         """The event as the lines that go over the wire."""
@@ -359,7 +363,9 @@ def _messages_events(step: Step, asked: Asked) -> Iterator[Event]:
     tokens = step.tokens()
     if tokens is not None:
         opened["usage"] = _messages_usage({**tokens, "output": min(1, tokens["output"])})
-    yield event("message_start", message=opened)
+    yield replace(
+        event("message_start", message=opened), input_tokens=None if tokens is None else tokens["input"]
+    )
     yield event("ping")
     for index, block in enumerate(_messages_blocks(step, asked)):
         text = block["type"] == "text"

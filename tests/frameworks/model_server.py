@@ -39,7 +39,10 @@ class _DroppedError(Exception):
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and what it got, in milliseconds since the server began."""
+    """One request and what it got, in milliseconds since the server began.
+
+    ``tokens`` is what the answer said that it cost, ``input_sent`` the input that a stream told at its start.
+    """
 
     api: str
     session: str
@@ -57,6 +60,7 @@ class Exchange:
     asked_usage: bool = False
     usage_sent: dict[str, Any] | None = None
     tokens: dict[str, int] | None = None
+    input_sent: int | None = None
     scripted: bool = True
     retried: bool = False
     under: str = "turn"
@@ -202,7 +206,7 @@ class _Connection(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer with the next step of the session."""
         received_ms = self._model.now_ms()
-        body = self._body()
+        data = self._data()
         path = urlsplit(self.path).path
         session = MAIN
         if path.startswith("/s/"):
@@ -211,6 +215,7 @@ class _Connection(BaseHTTPRequestHandler):
         if encoding is None:
             self._send_json(404, {"error": {"message": f"no such path: {path}"}}, {})
             return
+        body = json.loads(data or b"{}")
         step, number = self._model.take(session)
         model = path.rpartition("/")[2].partition(":")[0] if encoding.api == "gemini" else body.get("model")
         stream = bool(body.get("stream")) or path.endswith(":streamGenerateContent")
@@ -224,7 +229,7 @@ class _Connection(BaseHTTPRequestHandler):
             retry_count_header=self.headers.get("x-stainless-retry-count"),
             asked_usage=asked.wants_usage,
             scripted=step is not None,
-            retried=step is not None and step.status != 200 and step.retried,
+            retried=step is not None and step.is_attempt,
             under=step.under if step else "turn",
             model=asked.model,
             tools=[tool.name for tool in step.tools] if step else [],
@@ -243,17 +248,15 @@ class _Connection(BaseHTTPRequestHandler):
         finally:
             self._model.end(exchange)
 
-    def _body(self) -> dict[str, Any]:
-        if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            data = b""
-            while size := int(self.rfile.readline().split(b";")[0], 16):
-                data += self.rfile.read(size)
-                self.rfile.readline()
+    def _data(self) -> bytes:
+        if self.headers.get("transfer-encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
+        data = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            data += self.rfile.read(size)
             self.rfile.readline()
-        else:
-            data = self.rfile.read(int(self.headers.get("content-length") or 0))
-        found = json.loads(data or b"{}")
-        return found if isinstance(found, dict) else {}
+        self.rfile.readline()
+        return data
 
     def _answer(self, step: Step, encoding: Encoding, asked: Asked, exchange: Exchange) -> None:
         if step.status != 200:
@@ -305,6 +308,8 @@ class _Connection(BaseHTTPRequestHandler):
         self._chunk(event.frame())
         if event.tokens is not None:
             exchange.tokens, exchange.usage_sent = event.tokens, encoding.usage(event.tokens)
+        if event.input_tokens is not None:
+            exchange.input_sent = event.input_tokens
         if event.content:
             exchange.last_content_ms = self._model.now_ms()
             exchange.first_content_ms = exchange.first_content_ms or exchange.last_content_ms

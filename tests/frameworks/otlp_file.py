@@ -1,7 +1,9 @@
 """An exporter that writes each batch of spans as one line of OTLP JSON, with nothing of the machine in it."""
 
+import importlib
 import json
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,10 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
-__all__ = ["OtlpFileExporter", "processor", "provider"]
+__all__ = ["OtlpFileExporter", "instrument", "processor", "provider"]
+
+
+_PLACES = (str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix)
 
 
 def provider(*, install: bool = True, service: str = "agent") -> TracerProvider:
@@ -21,6 +26,13 @@ def provider(*, install: bool = True, service: str = "agent") -> TracerProvider:
     if install:
         trace.set_tracer_provider(found)
     return found
+
+
+def instrument() -> None:
+    """Switch on the instrumentations that the case names as ``module:class``."""
+    for name in filter(None, os.environ["FRAMEWORKS_INSTRUMENTS"].split(",")):
+        module, _, kind = name.partition(":")
+        getattr(importlib.import_module(module), kind)().instrument()
 
 
 def processor() -> SimpleSpanProcessor:
@@ -53,7 +65,13 @@ def _resource_spans(span: ReadableSpan) -> dict[str, Any]:
     scope = span.instrumentation_scope
     named = {"name": scope.name, "version": scope.version or ""} if scope else {}
     return {
-        "resource": {"attributes": _attributes(span.resource.attributes.items())},
+        "resource": {
+            "attributes": _attributes(
+                (key, value)
+                for key, value in span.resource.attributes.items()
+                if key.startswith(("service.", "telemetry."))
+            )
+        },
         "scopeSpans": [{"scope": named, "spans": [_span(span)]}],
     }
 
@@ -112,4 +130,11 @@ def _value(value: Any) -> dict[str, Any]:
     ):
         if isinstance(value, kind):
             return {key: text(value)}
-    return {} if value is None else {"stringValue": str(value)}
+    return {} if value is None else {"stringValue": _without_places(str(value))}
+
+
+def _without_places(text: str) -> str:
+    """A text without the folders of this machine."""
+    for place in _PLACES:
+        text = text.replace(place, "")
+    return text

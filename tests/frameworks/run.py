@@ -4,7 +4,8 @@
     python tests/frameworks/run.py openai     one
 
 A framework is a folder beside this file: ``case.toml`` says what it can do, ``requirements.txt`` or
-``package.json`` what to install, ``agent.py`` or ``agent.mjs`` plays the scenario. What comes out are
+``package.json`` what to install, ``agent.py`` or ``agent.mjs`` plays the scenario. A case may name another's
+``agent`` and the ``instruments`` to switch on. What comes out are
 ``traces/NAME.json`` and, with what really happened, ``traces/NAME.truth.json``.
 """
 
@@ -53,14 +54,15 @@ def make(name: str) -> None:
     """Install one framework, run its agent, write its trace and the truth."""
     case = tomllib.loads((HERE / name / "case.toml").read_text())
     began = time.perf_counter()
-    command, packages = (_node if (HERE / name / "package.json").exists() else _python)(name)
+    command, packages = (_node if (HERE / name / "package.json").exists() else _python)(name, case)
     installed = time.perf_counter()
     spans, diary = CACHE / f"{name}.spans", CACHE / f"{name}.diary"
     for path in (spans, diary):
         path.unlink(missing_ok=True)
     with ModelServer() as server:
         server.script(scenario.steps(case))
-        warnings = _run(name, command, server.url, spans, diary)
+        told = {"SPANS": spans, "DIARY": diary, "INSTRUMENTS": ",".join(case.get("instruments", ()))}
+        warnings = _run(name, command, server.url, told, case)
         if server.left() or not all(exchange.scripted for exchange in server.exchanges):
             raise RuntimeError(
                 f"another number of requests than scripted: {len(server.exchanges)} and {server.left()} left\n{warnings}"
@@ -69,7 +71,7 @@ def make(name: str) -> None:
     truth["otel_warnings"] = sorted({line[:300] for line in warnings.splitlines() if "opentelemetry" in line})
     truth["packages"] = packages
     trace = spans.read_text()
-    for text in (str(ROOT), str(Path.home()), os.uname().nodename):
+    for text in (str(ROOT), str(Path.home()) + "/", f'"{os.uname().nodename}"'):
         if text in trace:
             raise RuntimeError(f"the trace tells of the machine: {text}")
     if len(trace) > MAX_BYTES:
@@ -83,7 +85,7 @@ def make(name: str) -> None:
     )
 
 
-def _python(name: str) -> tuple[list[str], list[str]]:
+def _python(name: str, case: dict[str, Any]) -> tuple[list[str], list[str]]:
     """The command of an agent in Python and what is installed for it."""
     wanted = HERE / name / "requirements.txt"
     home = CACHE / hashlib.sha256(wanted.read_bytes()).hexdigest()[:16]
@@ -100,10 +102,10 @@ def _python(name: str) -> tuple[list[str], list[str]]:
     ).stdout.split()
     ours = [line.partition("==")[0] for line in wanted.read_text().split()]
     told = [one for one in frozen if one.startswith(("opentelemetry-", "openinference-", *ours))]
-    return [str(python), str(HERE / name / "agent.py")], told
+    return [str(python), str(HERE / case.get("agent", name) / "agent.py")], told
 
 
-def _node(name: str) -> tuple[list[str], list[str]]:
+def _node(name: str, case: dict[str, Any]) -> tuple[list[str], list[str]]:
     """The command of an agent in JavaScript and what is installed for it."""
     home = CACHE / name
     wanted = HERE / name / "package.json"
@@ -115,7 +117,7 @@ def _node(name: str) -> tuple[list[str], list[str]]:
         subprocess.run(npm, cwd=home, check=True, timeout=INSTALL_S)
 
     _once(home, wanted, install)
-    for script in (HERE / name).glob("*.mjs"):
+    for script in (HERE / case.get("agent", name)).glob("*.mjs"):
         shutil.copy(script, home)
     pinned = json.loads(wanted.read_text())["dependencies"]
     return ["node", str(home / "agent.mjs")], [f"{key}=={version}" for key, version in pinned.items()]
@@ -133,14 +135,13 @@ def _once(home: Path, wanted: Path, install: Any) -> None:
     stamp.write_text(digest)
 
 
-def _run(name: str, command: list[str], url: str, spans: Path, diary: Path) -> str:
+def _run(name: str, command: list[str], url: str, told: dict[str, Any], case: dict[str, Any]) -> str:
     """Run the agent in an environment that has nothing of the caller's; what it said to standard error."""
     environment = {key: value for key in KEPT if (value := os.environ.get(key))}
     environment |= {
         "PYTHONPATH": str(TESTS),
         "FRAMEWORKS_URL": url,
-        "FRAMEWORKS_SPANS": str(spans),
-        "FRAMEWORKS_DIARY": str(diary),
+        **{f"FRAMEWORKS_{key}": str(value) for key, value in told.items()},
         "OPENAI_API_KEY": "fake",
         "OPENAI_BASE_URL": f"{url}/v1",
         "ANTHROPIC_API_KEY": "fake",
@@ -148,6 +149,7 @@ def _run(name: str, command: list[str], url: str, spans: Path, diary: Path) -> s
         "GOOGLE_API_KEY": "fake",
         "NO_PROXY": "127.0.0.1",
     }
+    environment |= case.get("environment", {})
     done = subprocess.run(
         command, env=environment, cwd=HERE / name, capture_output=True, text=True, timeout=RUN_S
     )

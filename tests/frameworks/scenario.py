@@ -1,7 +1,8 @@
 """The scenario that every framework plays, as far as it can: a trip with tools, a stream, a silent model.
 
 The first turn asks for two tools, then for a third in which a sub-agent asks the model itself, then
-answers. The second turn is streamed. In the third the provider says nothing of tokens.
+answers. The second turn is streamed. In the third the provider says nothing of tokens. Another scenario is
+that of troubles.
 """
 
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import Any
 
 from frameworks.model_server import Exchange, ModelServer
 from frameworks.steps import Step, ToolCall
+from frameworks.troubles import TROUBLES
 
 __all__ = ["expected", "steps"]
 
@@ -20,6 +22,8 @@ RESEARCHER = "ask_researcher"
 
 def steps(case: dict[str, Any]) -> list[Step]:
     """The model's answers; ``case`` says what the framework can do."""
+    if case.get("scenario") == "troubles":
+        return [step for trouble in TROUBLES[: case["turns"]] for step in trouble.steps]
     found = []
     researcher = ToolCall(RESEARCHER, case.get("ask", {"question": "Which boat?"}))
     if case.get("retry", True):
@@ -77,6 +81,11 @@ def _above(exchange: Exchange) -> str:
     return exchange.under if exchange.under == "turn" else f"tool:{exchange.under}"
 
 
+def _answered(exchange: Exchange) -> bool:
+    """Whether the client got anything of an answer."""
+    return exchange.status == 200 and (exchange.finished or exchange.content_chunks > 0)
+
+
 def expected(case: dict[str, Any], server: ModelServer, intervals: list[dict[str, Any]]) -> dict[str, Any]:
     """What a report of the trace must say, from the wire and from what the tools noted themselves."""
     calls = [exchange for exchange in server.settled() if not exchange.retried]
@@ -99,8 +108,7 @@ def expected(case: dict[str, Any], server: ModelServer, intervals: list[dict[str
         "sub_agent_runs": len(agents),
         "sub_agents": agents,
         "tokens_known": {**known, "requests": tokens["requests_with_usage"]},
-        "tokens_unknown_requests": sum(
-            exchange.status == 200 and exchange.tokens is None for exchange in calls
-        ),
+        "tokens_unknown_requests": sum(_answered(one) and one.tokens is None for one in calls),
+        "tokens_partial": [one.input_sent for one in calls if one.tokens is None and one.input_sent],
         "tree": [[what, under, count] for (what, under), count in sorted(tree.items())],
     }

@@ -27,7 +27,7 @@ class Step:
         gap_s: Time between two pieces.
         status: Another than 200 refuses the request.
         retry_after_s: What a refusal asks for.
-        retried: The client will try a refused request again, so that it is no call of its own.
+        retried: The client will try again, so that this is no call of its own; by default when refused.
         drop_after: Break the connection after so many pieces; -1 before the status line.
         error_after: Send an error in the stream after so many pieces.
         usage: ``present``, ``absent``, ``null``, ``zero`` or, on every piece of a stream, ``cumulative``.
@@ -45,7 +45,7 @@ class Step:
     gap_s: float = 0.0
     status: int = 200
     retry_after_s: float | None = None
-    retried: bool = True
+    retried: bool | None = None
     drop_after: int | None = None
     error_after: int | None = None
     usage: str = "present"
@@ -56,6 +56,11 @@ class Step:
     reasoning_tokens: int = 0
     keep_alive: int = 0
     under: str = "turn"
+
+    @property
+    def is_attempt(self) -> bool:
+        """Whether the call goes on with another request."""
+        return self.status != 200 if self.retried is None else self.retried
 
     def pieces(self) -> list[str]:
         """The text as a stream brings it; nothing but tools is no piece."""

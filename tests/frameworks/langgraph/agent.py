@@ -3,12 +3,11 @@
 from langchain.agents import create_agent
 from langchain_core.tools import ToolException, tool
 from langchain_openai import ChatOpenAI
-from openinference.instrumentation.langchain import LangChainInstrumentor
 
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()
-LangChainInstrumentor().instrument()
+otlp_file.instrument()
 model = ChatOpenAI(model="gpt-fake", base_url=f"{lab.URL}/v1", api_key="fake", stream_usage=True)
 researcher = create_agent(model, name="researcher")
 

@@ -1,11 +1,7 @@
 """A hand-made agent on litellm, traced by the callback that litellm brings."""
 
 import json
-import os
 import time
-
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-os.environ["USE_OTEL_LITELLM_REQUEST_SPAN"] = "true"
 
 import litellm
 from litellm.integrations.opentelemetry import OpenTelemetry, OpenTelemetryConfig

@@ -4,12 +4,11 @@ import json
 
 import openai
 from opentelemetry import trace
-from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
 
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()
-OpenAIInstrumentor().instrument()
+otlp_file.instrument()
 client = openai.OpenAI()
 tracer = trace.get_tracer("app")
 

@@ -3,15 +3,12 @@
 import asyncio
 
 from agents import Agent, Runner, function_tool, set_trace_processors
-from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
-from opentelemetry.instrumentation.genai.openai_agents import OpenAIAgentsInstrumentor
 
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()
 set_trace_processors([])
-OpenAIAgentsInstrumentor().instrument()
-OpenAIInstrumentor().instrument()
+otlp_file.instrument()
 
 
 @function_tool
