@@ -60,7 +60,8 @@ def make(name: str) -> None:
     for path in (spans, diary):
         path.unlink(missing_ok=True)
     with ModelServer() as server:
-        server.script(scenario.steps(case))
+        for session, steps in scenario.scripts(case).items():
+            server.script(steps, session)
         told = {"SPANS": spans, "DIARY": diary, "INSTRUMENTS": ",".join(case.get("instruments", ()))}
         warnings = _run(name, command, server.url, told, case)
         if server.left() or not all(exchange.scripted for exchange in server.exchanges):

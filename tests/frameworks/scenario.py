@@ -1,8 +1,8 @@
 """The scenario that every framework plays, as far as it can: a trip with tools, a stream, a silent model.
 
 The first turn asks for two tools, then for a third in which a sub-agent asks the model itself, then
-answers. The second turn is streamed. In the third the provider says nothing of tokens. Another scenario is
-that of troubles.
+answers. The second turn is streamed. In the third the provider says nothing of tokens. Other scenarios are
+that of troubles and that of agents which run at the same time, each in a session of its own.
 """
 
 from collections import Counter
@@ -11,13 +11,26 @@ from typing import Any
 
 from frameworks.model_server import Exchange, ModelServer
 from frameworks.steps import Step, ToolCall
-from frameworks.troubles import TROUBLES
+from frameworks.troubles import SESSIONS, TROUBLES
 
-__all__ = ["expected", "steps"]
+__all__ = ["expected", "scripts"]
 
 WEATHER = ToolCall("weather", {"city": "Oslo"})
 TIDES = ToolCall("tides", {"port": "Bergen"})
 RESEARCHER = "ask_researcher"
+
+
+def scripts(case: dict[str, Any]) -> dict[str, list[Step]]:
+    """The model's answers by session."""
+    if case.get("scenario") != "concurrent":
+        return {"main": steps(case)}
+    return {
+        name: [
+            _step(0.1 + 0.05 * number, tools=(WEATHER, TIDES), input_tokens=100 + number, output_tokens=10),
+            _step(0.2 - 0.05 * number, text="Done.", input_tokens=200 + number, output_tokens=20 + number),
+        ]
+        for number, name in enumerate(SESSIONS)
+    }
 
 
 def steps(case: dict[str, Any]) -> list[Step]:

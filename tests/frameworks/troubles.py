@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 from frameworks.steps import Step
 
-__all__ = ["TROUBLES", "Trouble"]
+__all__ = ["SESSIONS", "TROUBLES", "Trouble"]
+
+SESSIONS = ("north", "east", "south")
+"""The agents that run at the same time, in the third scenario."""
 
 WORDS = "A quiet evening by the sea, and then the night."
 

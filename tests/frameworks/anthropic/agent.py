@@ -6,6 +6,7 @@ from anthropic import beta_tool
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()
+otlp_file.instrument()
 client = anthropic.Anthropic()
 
 

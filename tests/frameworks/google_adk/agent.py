@@ -13,6 +13,7 @@ from google.genai import types
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()
+otlp_file.instrument()
 retry = types.HttpRetryOptions(attempts=3, initial_delay=0.05, max_delay=0.1)
 model = Gemini(model="gemini-fake", base_url=lab.URL, retry_options=retry)
 began = []

@@ -10,6 +10,7 @@ from opentelemetry import trace
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()
+otlp_file.instrument()
 litellm.callbacks = [OpenTelemetry(config=OpenTelemetryConfig(exporter="console"), tracer_provider=provider)]
 tracer = trace.get_tracer("app")
 

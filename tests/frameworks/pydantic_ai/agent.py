@@ -9,6 +9,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()
+otlp_file.instrument()
 Agent.instrument_all()
 model = OpenAIChatModel("gpt-fake", provider=OpenAIProvider(base_url=f"{lab.URL}/v1", api_key="fake"))
 planner = Agent(model, name="planner")

@@ -6,6 +6,7 @@ from smolagents import OpenAIModel, ToolCallingAgent, tool
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()
+otlp_file.instrument()
 SmolagentsInstrumentor().instrument()
 model = OpenAIModel("gpt-fake", api_base=f"{lab.URL}/v1", api_key="fake")
 researcher = ToolCallingAgent([], model, name="researcher", description="Knows boats.", verbosity_level=0)

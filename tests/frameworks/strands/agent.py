@@ -6,6 +6,7 @@ from strands.models.openai import OpenAIModel
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()
+otlp_file.instrument()
 
 
 def model() -> OpenAIModel:
