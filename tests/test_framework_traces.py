@@ -38,29 +38,35 @@ FIELDS = {
 
 UNSAID: dict[str, set[str]] = {
     "agno": {"reasoning_tokens"},
-    "haystack": {"cached_input_tokens", "reasoning_tokens", "tools", "sub_agents"},
-    "langgraph": {"sub_agents"},
-    "langgraph_double": {"sub_agents"},
-    "langgraph_traceloop": {"reasoning_tokens"},
+    "google_genai_afc": {"sub_agent_calls"},
+    "haystack": {"tool_failures", "cached_input_tokens", "reasoning_tokens", "tools", "sub_agents"},
+    "langgraph": {"sub_agents", "tool_failures"},
+    "langgraph_double": {"sub_agents", "tool_failures"},
+    "langgraph_genai": {"tool_failures"},
+    "langgraph_traceloop": {"reasoning_tokens", "sub_agent_calls", "tool_failures"},
     "litellm": {"cached_input_tokens", "reasoning_tokens"},
     "litellm_inherit": {"cached_input_tokens", "reasoning_tokens"},
     "llama_index": {"sub_agents", "streams"},
     "langsmith": {"sub_agents"},
     "openai": {"cached_input_tokens", "reasoning_tokens"},
+    "openai_traceloop_troubles": {"broken_streams"},
     "openai_v2_troubles": {"cached_input_tokens"},
     "smolagents": {"cached_input_tokens", "reasoning_tokens"},
     "strands": {"reasoning_tokens"},
     "vercel_ai": {"reasoning_tokens"},
     "vercel_ai_legacy": {"cached_input_tokens", "reasoning_tokens"},
 }
-"""By framework what its trace does not tell: a kind of token, ``tools``, ``sub_agents``, the end of ``streams``."""
+"""By framework what its trace does not tell.
+
+A kind of token, its ``tools``, which of them failed, which streams broke or when ``streams`` ended, its
+``sub_agents`` or what these called.
+"""
 
 DOUBLE = "the client's spans, roots of other traces, are counted beside those of the framework around them"
 INHERITED = (
     "litellm writes a call onto the span around it, which is then no agent; the call's own span is unread"
 )
 PREPARED = "the LLM span of LlamaIndex that only prepares a call is counted as one"
-
 ROOTS = "spans of one call that are roots of traces of their own are counted beside each other"
 STREAMED = "a streamed call is a root beside the turn it was made in"
 TOKENS = ("input_tokens", "output_tokens")
@@ -73,6 +79,7 @@ WRONG: dict[tuple[str, str], str] = {
     **{("litellm_openinference", check): STREAMED for check in (*TOKENS, "calls", "usage", "tree", "times")},
     **{("litellm_inherit", check): INHERITED for check in ("calls", "usage", "totals", "tree", "times")},
     **{("litellm_inherit", check): INHERITED for check in TOKENS},
+    ("langsmith", "failures"): "a span of status OK with the exception that ended it is no error",
     **{("llama_index", check): PREPARED for check in ("calls", "usage", "totals", "tree")},
 }
 """By framework and check what turntrace gets wrong."""
@@ -121,6 +128,11 @@ def outer(name):
     return [turn for turn in turns(name) if turn.parent_run_id is None]
 
 
+def nested(name):
+    """The turns of sub-agents."""
+    return [turn for turn in turns(name) if turn.parent_run_id is not None and turn.agent not in MAIN]
+
+
 def totals(name):
     """The tokens of all turns together."""
     usage = [usage for turn in outer(name) for usage in turn.usage]
@@ -149,8 +161,37 @@ def test_calls_are_counted_once(name):
     tools = 0 if "tools" in unsaid(name) else facts["tools"]
     assert sum(turn.counters["tool_calls"] for turn in outer(name)) == tools
     agents = 0 if "sub_agents" in unsaid(name) else facts["sub_agent_runs"]
-    nested = [turn for turn in turns(name) if turn.parent_run_id is not None and turn.agent not in MAIN]
-    assert len(nested) == agents
+    assert len(nested(name)) == agents
+
+
+@each("sub_agents")
+def test_a_sub_agent_has_its_own_calls(name):
+    """The turn of the sub-agent holds the one request that it made, and its tokens."""
+    made = [one["tokens"] for one in truth(name)["wire"] if one["under"] == "ask_researcher"]
+    for turn in nested(name):
+        found = examine(turn)
+        if "sub_agent_calls" in unsaid(name):
+            assert turn.counters["model_requests"] == 0
+        else:
+            assert turn.counters["model_requests"] == len(made) == 1
+            assert (found.usage.input_tokens, found.usage.output_tokens) == (
+                made[0]["input"],
+                made[0]["output"],
+            )
+
+
+@each("failures")
+def test_what_failed_is_an_error(name):
+    """Tools that raised and calls that were refused or broke, and nothing else."""
+    facts = facts_of(name)
+    spans = [span for turn in outer(name) for span in turn.spans if span.outcome == "error"]
+    tools = {(span.tool, span.round) for span in spans if span.phase == "tool_execution"}
+    assert len(tools) == (0 if "tool_failures" in unsaid(name) else facts["tools_failed"])
+    calls = sum(span.phase == "generation" for span in spans)
+    expected = facts["generations_failed"]
+    if "broken_streams" in unsaid(name):
+        expected -= sum(one["dropped"] and not one["retried"] for one in truth(name)["wire"])
+    assert expected <= calls <= expected + facts["generations_left"]
 
 
 @pytest.mark.parametrize(("name", "field"), each_field())

@@ -28,10 +28,11 @@ class ToolBrokeError(Exception):
     """What the tool that fails says."""
 
 
-def note(what: str, began_ns: int) -> None:
+def note(what: str, began_ns: int, *, failed: bool = False) -> None:
     """Write down that ``what`` happened."""
+    noted = {"what": what, "start_ns": began_ns, "end_ns": time.time_ns(), "failed": failed}
     with _DIARY.open("a") as file:
-        file.write(json.dumps({"what": what, "start_ns": began_ns, "end_ns": time.time_ns()}) + "\n")
+        file.write(json.dumps(noted) + "\n")
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def tool(name: str, seconds: float = 0.0, *, fails: bool = False) -> Iterator[No
             raise ToolBrokeError(f"{name} is closed")
         yield
     finally:
-        note(f"tool:{name}", began)
+        note(f"tool:{name}", began, failed=fails)
 
 
 @asynccontextmanager
@@ -67,4 +68,4 @@ async def atool(name: str, seconds: float = 0.0, *, fails: bool = False) -> Asyn
             raise ToolBrokeError(f"{name} is closed")
         yield
     finally:
-        note(f"tool:{name}", began)
+        note(f"tool:{name}", began, failed=fails)

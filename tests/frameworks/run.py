@@ -169,6 +169,7 @@ def _intervals(diary: Path, zero_ns: int) -> list[dict[str, Any]]:
             "what": one["what"],
             "start_ms": round((one["start_ns"] - zero_ns) / 1e6, 1),
             "end_ms": round((one["end_ns"] - zero_ns) / 1e6, 1),
+            "failed": one["failed"],
         }
         for one in found
     ]

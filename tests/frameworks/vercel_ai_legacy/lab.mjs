@@ -15,11 +15,14 @@ const now = () => BigInt(Math.round((performance.timeOrigin + performance.now())
 /** Note that `work` ran, whatever came of it. */
 export async function noted(what, seconds, work) {
   const began = now();
+  let failed = true;
   try {
     await sleep(seconds * 1000);
-    return await work();
+    const found = await work();
+    failed = false;
+    return found;
   } finally {
-    const line = `{"what": "${what}", "start_ns": ${began}, "end_ns": ${now()}}\n`;
+    const line = `{"what": "${what}", "start_ns": ${began}, "end_ns": ${now()}, "failed": ${failed}}\n`;
     appendFileSync(process.env.FRAMEWORKS_DIARY, line);
   }
 }
