@@ -105,7 +105,7 @@ def _made(original: Method, _: Calls) -> Method:
     def made(stream: Any, *arguments: Any, **options: Any) -> None:
         original(stream, *arguments, **options)
         reading = reading_of(stream.__dict__.get("response"))
-        if reading is not None and "_iterator" in stream.__dict__:
+        if reading is not None and hasattr(stream, "_iterator"):
             stream._iterator = reading.events(stream._iterator)  # noqa: SLF001 - both SDKs read through it
 
     return made

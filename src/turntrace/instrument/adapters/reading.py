@@ -7,7 +7,7 @@ else as pieces of the body.
 
 import inspect
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any
@@ -48,6 +48,10 @@ class _CallStream(GenerationStream):
             self._parts.tell(call.answer)
         call.end(self.failure if summary.outcome in {"error", "cancelled"} else None)
 
+    def measured(self) -> Iterator[tuple[str, float]]:
+        """What a stream measured; the pieces of a whole answer mean nothing."""
+        return super().measured() if self._parts is None else iter(())
+
 
 class _CallMeter(Meter):
     """A meter that tells which error ended the stream."""
@@ -77,8 +81,8 @@ class Reading:
         self.meter = _CallMeter(self._listener)
         self.meter.resume(call.started_ns)
         self.meter.recorder.idle(self.meter.clock())
-        if parts is None:
-            call.streams(self._listener)
+        self.meter.recorder.searching = parts is None
+        call.streams(self._listener)
 
     @property
     def has_events(self) -> bool:
