@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from core.raws import chat
 from turntrace.core import dialects
 from turntrace.core.contract import PHASES
-from turntrace.core.dialect_table import FACTS, ROWS
+from turntrace.core.dialect_facts import FACTS
+from turntrace.core.dialect_table import ROWS
 from turntrace.core.dialects import Role, classify, describe, reports_usage, request_of, usage_of
 
 GENAI = "opentelemetry.instrumentation.genai.openai"

@@ -12,9 +12,9 @@ from typing import Any, Final
 import orjson
 
 from turntrace.core import attributes as names
+from turntrace.core.dialect_facts import FACTS
 from turntrace.core.dialect_model import Facts, Role, Row, Verdict
 from turntrace.core.dialect_table import (
-    FACTS,
     HTTP_ATTEMPT,
     LEAF,
     NAMED_TOOL,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from turntrace.core.dialect_facts import OWN
 from turntrace.core.dialect_model import Role
-from turntrace.core.dialect_table import OWN
 from turntrace.core.model import RawSpan, TurnSource
 from turntrace.core.readings import NO_ROW, Reading, Readings
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final, get_args
 
 from turntrace.core import attributes as names
-from turntrace.core.dialect_table import OWN
+from turntrace.core.dialect_facts import OWN
 from turntrace.core.model import ParentSource, RawSpan, Span, Turn, TurnStatus, Usage
 from turntrace.core.readings import Reading, Readings, read
 from turntrace.core.retry_waits import with_retry_waits
