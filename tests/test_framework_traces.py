@@ -51,6 +51,7 @@ UNSAID: dict[str, set[str]] = {
     "openai": {"cached_input_tokens", "reasoning_tokens"},
     "openai_traceloop_troubles": {"broken_streams"},
     "openai_v2_troubles": {"cached_input_tokens"},
+    "semantic_kernel": {"cached_input_tokens", "reasoning_tokens"},
     "smolagents": {"cached_input_tokens", "reasoning_tokens"},
     "strands": {"reasoning_tokens"},
     "vercel_ai": {"reasoning_tokens"},
@@ -80,6 +81,10 @@ WRONG: dict[tuple[str, str], str] = {
     **{("litellm_inherit", check): INHERITED for check in ("calls", "usage", "totals", "tree", "times")},
     **{("litellm_inherit", check): INHERITED for check in TOKENS},
     ("langsmith", "failures"): "a span of status OK with the exception that ended it is no error",
+    (
+        "semantic_kernel",
+        "coverage",
+    ): "the span AutoFunctionInvocationLoop covers the turn when its calls are gone",
     **{("llama_index", check): PREPARED for check in ("calls", "usage", "totals", "tree")},
 }
 """By framework and check what turntrace gets wrong."""
@@ -167,7 +172,7 @@ def test_calls_are_counted_once(name):
 @each("sub_agents")
 def test_a_sub_agent_has_its_own_calls(name):
     """The turn of the sub-agent holds the one request that it made, and its tokens."""
-    made = [one["tokens"] for one in truth(name)["wire"] if one["under"] == "ask_researcher"]
+    made = [one["tokens"] for one in truth(name)["wire"] if one["under"] != "turn"]
     for turn in nested(name):
         found = examine(turn)
         if "sub_agent_calls" in unsaid(name):

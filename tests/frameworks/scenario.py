@@ -73,8 +73,14 @@ def steps(case: dict[str, Any]) -> list[Step]:
     if case.get("silent", True):
         found.append(_step(0.1, text="Fine.", usage="absent"))
     if "final_tool" in case:
-        return [_finally(step, case["final_tool"]) for step in found]
-    return found
+        found = [_finally(step, case["final_tool"]) for step in found]
+    return [_with_prefix(step, case.get("tool_prefix", "")) for step in found]
+
+
+def _with_prefix(step: Step, prefix: str) -> Step:
+    """A step for a framework that puts a prefix before the names of tools."""
+    tools = tuple(replace(tool, name=prefix + tool.name) for tool in step.tools)
+    return replace(step, tools=tools, under=step.under if step.under == "turn" else prefix + step.under)
 
 
 def _finally(step: Step, tool: str) -> Step:
