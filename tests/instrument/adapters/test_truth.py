@@ -42,6 +42,7 @@ class Apart:
         return [exchange for exchange in said if exchange["session"] == session][1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 async def test_first_token_and_waiting_are_true(recorded, api, is_async):
@@ -100,6 +101,7 @@ def drop(client, recorded, count):
         recorded.exporter.clear()
 
 
+@pytest.mark.slow
 def test_ten_thousand_dropped_streams_leave_nothing():
     """No open span and no growth; every span ended, as abandoned."""
     with Recorded() as recorded:

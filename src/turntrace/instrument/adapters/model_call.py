@@ -144,7 +144,7 @@ class ModelCall(GenerationSpan):
         span: Span = recorder.tracer.start_span(
             "provider_connect", self._attached, SpanKind.CLIENT, dict(known), start_time=start_ns
         )
-        if failed is not None:
+        if known[names.OUTCOME] == "error":
             span.set_status(StatusCode.ERROR)
         begun = recorder.begin(span, self._attached, sink, "provider_connect", known)
         exclusive_ns = recorder.end(begun, end_ns, known[names.OUTCOME], known)
