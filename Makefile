@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint types layers prose cover slow bench frameworks clean
+.PHONY: demo test check lint types layers prose cover size slow bench frameworks clean
 
 demo: $(STAMP)  ## run the bundled agent and print where its turn went
 	$(BIN)/turntrace demo
 
-test: $(STAMP) check cover slow  ## every check and test that needs no server binary, agent or browser
+test: $(STAMP)  ## every check and test that needs no server binary, agent or browser
+	$(MAKE) --jobs=2 check size
+	$(MAKE) cover slow
 
 check: lint types layers prose  ## what reads the code without running it
 
@@ -34,8 +36,11 @@ cover: $(STAMP)  ## tests with the branch coverage gate: core 100 %, all 95 %
 	$(BIN)/coverage report --include='src/turntrace/core/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 
-slow: $(STAMP)  ## the tests of size and of kills, which coverage would stretch past their time
-	$(BIN)/python -m pytest -m slow
+size: $(STAMP)  ## the tests of size: no time is measured, so something else may run beside them
+	$(BIN)/python -m pytest -m slow tests/core tests/report
+
+slow: $(STAMP)  ## the tests of kills, memory and time, which coverage would stretch past their time
+	$(BIN)/python -m pytest -m slow --ignore=tests/core --ignore=tests/report
 
 bench: $(STAMP)  ## measure the goals of tests/benchmarks; prints goal, figure and verdict
 	$(BIN)/python tests/benchmarks/run_all.py
