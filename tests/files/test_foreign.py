@@ -123,18 +123,19 @@ def test_frames_that_are_cut_give_those_before():
 
 def test_spans_that_cannot_be_used_are_left_out():
     """Without an id, without a start; what is unknown is read as nothing known."""
-    good = span(kind=99, endTimeUnixNano="0")
+    good = span(kind=99, endTimeUnixNano="0")  # and below zero: an enum of protobuf may be any number
     value = TracesData()
     ParseDict(document(good), value)
     spans = value.resource_spans[0].scope_spans[0].spans
     spans[0].trace_id, spans[0].span_id = bytes.fromhex(TRACE_ID), bytes.fromhex(SPAN_ID)
+    spans[0].status.code = -1
     spans.add(trace_id=b"x")
     spans.add(trace_id=bytes.fromhex(TRACE_ID), span_id=b"12345678")
     spans[0].attributes.add(key="deep").value.kvlist_value.values.add(key="x")
     spans[0].attributes.add(key="list").value.array_value.values.add().int_value = 2**62
     (found,), codes = read_proto(value.SerializeToString())
     assert codes == ["id_invalid", "id_invalid"]
-    assert (found.kind, found.start_ns, found.end_ns) == ("unspecified", NS, NS)
+    assert (found.kind, found.status, found.start_ns, found.end_ns) == ("unspecified", "unset", NS, NS)
     assert found.attributes == {"list": (2**62,)}
 
 

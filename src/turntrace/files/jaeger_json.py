@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from turntrace.core.model import RawSpan, SpanStatus
 from turntrace.files.documents import Document
-from turntrace.files.otlp_values import KINDS, SPAN_ID_BYTES, TRACE_ID_BYTES, id_of, integer, string
+from turntrace.files.otlp_values import KINDS, SPAN_ID_BYTES, TRACE_ID_BYTES, id_of, integer, signed, string
 from turntrace.files.raw_spans import RawSpans
 
 __all__ = ["JaegerReader", "is_jaeger"]
@@ -132,8 +132,7 @@ def _value(pair: Mapping[str, Any]) -> object:
     """A tag's value; integers may come as text, so that a browser keeps their digits."""
     value = pair.get("value")
     if pair.get("type") == "int64" and isinstance(value, str):
-        digits = value.removeprefix("-")
-        return int(value) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None  # noqa: PLR2004 - int64
+        return signed(value)
     return value if isinstance(value, str | bool | int | float) else None
 
 

@@ -10,7 +10,15 @@ from typing import Any, BinaryIO, Final
 
 from turntrace.core.model import RawSpan
 from turntrace.files.documents import MAX_DOCUMENT_BYTES
-from turntrace.files.otlp_values import KINDS, MAX_NS, REMOTE, SPAN_ID_BYTES, STATUSES, TRACE_ID_BYTES
+from turntrace.files.otlp_values import (
+    KINDS,
+    MAX_NS,
+    REMOTE,
+    SPAN_ID_BYTES,
+    TRACE_ID_BYTES,
+    one_of,
+    status_of,
+)
 from turntrace.files.raw_spans import RawSpans
 
 __all__ = ["frames", "is_framed", "read_message"]
@@ -128,9 +136,9 @@ def _span(span: Any, scope: str, resource: Mapping[str, Any]) -> RawSpan | str:
         name=span.name,
         start_ns=span.start_time_unix_nano,
         end_ns=end_ns if 0 < end_ns <= MAX_NS else span.start_time_unix_nano,
-        kind=KINDS[span.kind] if span.kind < len(KINDS) else KINDS[0],
+        kind=one_of(KINDS, span.kind, ""),
         scope=scope,
-        status=STATUSES[span.status.code] if span.status.code < len(STATUSES) else STATUSES[0],
+        status=status_of({"code": span.status.code}),
         attributes=_attributes(span.attributes),
         events=tuple(
             (event.time_unix_nano, event.name, _attributes(event.attributes)) for event in span.events

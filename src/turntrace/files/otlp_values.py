@@ -14,7 +14,6 @@ __all__ = [
     "KINDS",
     "REMOTE",
     "SPAN_ID_BYTES",
-    "STATUSES",
     "TRACE_ID_BYTES",
     "attributes_of",
     "events_of",
@@ -23,6 +22,7 @@ __all__ = [
     "integer",
     "nanoseconds",
     "one_of",
+    "signed",
     "status_of",
     "string",
 ]
@@ -148,10 +148,11 @@ def _scalar(value: Mapping[str, Any]) -> object:
     if isinstance(flag, bool):
         return flag
     whole = first_of(value, "intValue", "int_value")
-    return _signed(whole) if whole is not None else _real(first_of(value, "doubleValue", "double_value"))
+    return signed(whole) if whole is not None else _real(first_of(value, "doubleValue", "double_value"))
 
 
-def _signed(value: object) -> int | None:
+def signed(value: object) -> int | None:
+    """A whole number with its sign, written as one or as digits; None for anything else."""
     if isinstance(value, str):
         digits = value.removeprefix("-")
         is_number = digits.isascii() and digits.isdigit() and len(digits) < _MAX_DIGITS
