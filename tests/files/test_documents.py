@@ -1,6 +1,7 @@
 """Documents out of damaged input: what is whole is read, what is lost is told."""
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -71,6 +72,17 @@ def test_bytes_that_are_no_utf8_cost_their_letters_only():
 def test_a_torn_record_without_a_whole_span_is_lost(text):
     """And said to be."""
     assert ids(numbered(9) + text + b"\n") == ([9], [("bad_json_line", 2)])
+
+
+def test_a_string_that_never_ends_costs_what_it_is_long():
+    """A document that is cut inside a long prompt: the spans before it are read, in a few times its size."""
+    text = numbered(1, 2)[:-5] + b',{"name":"' + b"a\\n" * 700_000
+    tracemalloc.start()
+    try:
+        assert ids(text) == ([1, 2], [("truncated_tail", 1)])
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def test_arrays_of_documents():

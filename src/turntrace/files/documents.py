@@ -21,7 +21,9 @@ MAX_DOCUMENT_BYTES: Final = 512 << 20
 _BOM: Final = b"\xef\xbb\xbf"
 _PADDING: Final = b"\0 \t\r\n"
 _RECORD: Final = re.compile(rb'\{\s*"(?:resource_?(?:spans|metrics|logs)|batches)"\s*:', re.IGNORECASE)
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|["{}\[\]]', re.DOTALL)
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\]]', re.DOTALL)
+"""Possessive: a string that never ends is passed once, and nothing is kept to go back to."""
+
 _SPANS: Final = re.compile(r'"spans"\s*:\s*$')
 _MOST_OPEN: Final = 64
 """Brackets around a span of any format are few; this bounds what is done for each of its spans."""
