@@ -36,10 +36,10 @@ def test_nested_generations_are_one_call():
     assert found.retries is None
 
 
-def test_the_outer_usage_wins_between_equals():
-    """Of two reports that say as much the outermost counts."""
+def test_the_inner_usage_wins_between_equals():
+    """Of two reports that say as much the one nearer to the wire counts: OpenLLMetry adds up what a stream repeats."""
     found = fold([generation(0, 0, 9, tokens=(9, 2), last=1), generation(1, 1, 8, above=0, tokens=(8, 2))])
-    assert found.usages[0].input_tokens == 9
+    assert found.usages[0].input_tokens == 8
 
 
 def test_several_answers_inside_make_a_wrapper():

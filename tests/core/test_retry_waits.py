@@ -162,3 +162,17 @@ def test_waits_lie_between_attempts_and_overlap_nothing(spans):
         assert wait.start_ns < wait.end_ns
         assert not any(span.start_ns < wait.end_ns and span.end_ns > wait.start_ns for span in spans)
     assert len({wait.span_id for wait in found}) == len(found)
+
+
+def test_a_refused_try_beside_the_call_that_took_its_place():
+    """Where every try is a span, the refused one is an attempt, and the wait lies between the two."""
+    sent = {"gen_ai.input.messages": "[1]"}
+    refused = chat("f", 10, 40, parent="r", tokens=None, status="error", attributes=sent)
+    again = chat("g", 100, 300, parent="r", attributes=sent)
+    (turn,) = assemble([agent("r", 0, 1000), refused, again])
+    assert [(span.phase, span.start_ns // MS, span.end_ns // MS) for span in turn.spans] == [
+        ("provider_connect", 10, 40),
+        ("retry_wait", 40, 100),
+        ("generation", 100, 300),
+    ]
+    assert (turn.counters["model_requests"], turn.counters["retry_count"]) == (1, 1)

@@ -1,6 +1,7 @@
 """Turns: which spans make one, its window, its sub-agents, rounds, counters, usage and warnings."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -665,15 +666,22 @@ def test_span_from_raw():
 
 def test_outcomes():
     """A span ends as it says, else by its status and the class of its error, wherever that stands."""
-    assert outcome_of(raw("s", 0, 1, attributes={"turntrace.outcome": "abandoned"})) == "abandoned"
-    assert outcome_of(raw("s", 0, 1)) == "ok"
-    assert outcome_of(raw("s", 0, 1, status="error")) == "error"
+
+    def ended(span):
+        return outcome_of(span, classify(span.scope, span.name, span.kind, span.attributes))
+
+    assert ended(raw("s", 0, 1, attributes={"turntrace.outcome": "abandoned"})) == "abandoned"
+    assert ended(raw("s", 0, 1)) == "ok"
+    assert ended(raw("s", 0, 1, status="error")) == "error"
     first, last = (
         (at, "exception", {"exception.type": kind}) for at, kind in ((1, "OSError"), (3, "KeyboardInterrupt"))
     )
     events = (first, (2, "log", {}), last)
-    assert outcome_of(raw("s", 0, 1, status="error", events=events)) == "cancelled"
-    assert outcome_of(raw("s", 0, 1, status="error", attributes={"error.type": 500})) == "error"
+    assert ended(raw("s", 0, 1, status="error", events=events)) == "cancelled"
+    assert ended(raw("s", 0, 1, status="error", attributes={"error.type": 500})) == "error"
+    handled = raw("s", 0, 1, status="ok", events=(first,))
+    assert ended(handled) == "ok"
+    assert ended(replace(handled, attributes={"langsmith.span.kind": "tool"})) == "error"
 
 
 # -- scale and damage --------------------------------------------------------------------------------

@@ -12,9 +12,18 @@ from typing import Final
 from turntrace.core.model import Usage
 from turntrace.core.usage import richer
 
-__all__ = ["Calls", "Generation", "ToolSpan", "count_tools", "fold"]
+__all__ = [
+    "SAME_SHARE",
+    "Calls",
+    "Generation",
+    "ToolSpan",
+    "count_tools",
+    "fold",
+    "is_one_model",
+    "tokens_of",
+]
 
-_SAME_SHARE: Final = 0.9
+SAME_SHARE: Final = 0.9
 """Two spans side by side are one call when they overlap by this share of the longer one."""
 
 _LOOK_BACK: Final = 64
@@ -123,7 +132,7 @@ def _answers(inner: Iterable[_Call]) -> int:
 
 
 def _gathered(span: Generation, inner: Sequence[_Call]) -> _Call:
-    """The call that ``span`` stands for, with what the spans inside it say."""
+    """The call that ``span`` stands for, with what the spans inside it say, which are nearer to the wire."""
     tries = max(span.attempts, len({call.identity for call in inner}))
     retries = [
         span.resends,
@@ -133,7 +142,7 @@ def _gathered(span: Generation, inner: Sequence[_Call]) -> _Call:
     ids = [span.response_id, *(call.response_id for call in inner)]
     return _Call(
         span=span,
-        usage=richer(usage for usage in (span.usage, *(call.usage for call in inner)) if usage is not None),
+        usage=richer(usage for usage in (*(call.usage for call in inner), span.usage) if usage is not None),
         response_id=next((response_id for response_id in ids if response_id is not None), None),
         retries=max((count for count in retries if count is not None), default=None),
     )
@@ -180,10 +189,10 @@ def _is_same(outer: _Call, inner: _Call) -> bool:
     one, other = outer.span, inner.span
     if other.instrumentation in {one.instrumentation, *outer.partners} or _is_below(one, other):
         return False
-    tokens, other_tokens = _tokens(outer.usage), _tokens(inner.usage)
+    tokens, other_tokens = tokens_of(outer.usage), tokens_of(inner.usage)
     told_apart = not (
         _agree(outer.response_id, inner.response_id)
-        and _agree(_tail(one.model), _tail(other.model))
+        and is_one_model(one.model, other.model)
         and _agree(tokens, other_tokens)
     )
     if told_apart:
@@ -192,7 +201,7 @@ def _is_same(outer: _Call, inner: _Call) -> bool:
         return True
     shared_ns = min(one.end_ns, other.end_ns) - other.start_ns
     longest_ns = max(one.end_ns - one.start_ns, other.end_ns - other.start_ns)
-    return shared_ns > 0 and shared_ns >= _SAME_SHARE * longest_ns
+    return shared_ns > 0 and shared_ns >= SAME_SHARE * longest_ns
 
 
 def _is_below(one: Generation, other: Generation) -> bool:
@@ -204,12 +213,21 @@ def _agree(one: object, other: object) -> bool:
     return one is None or other is None or one == other
 
 
-def _tail(model: str | None) -> str | None:
-    """A model's name without its provider: openai/gpt and gpt are one."""
-    return None if model is None else model.rpartition("/")[2]
+def is_one_model(one: str | None, other: str | None) -> bool:
+    """Whether two names may be those of one model: None is any, openai/gpt and gpt are one.
+
+    >>> is_one_model("openai/gpt", "gpt"), is_one_model("gpt", None), is_one_model("gpt", "claude")
+    (True, True, False)
+    """
+    return None in {one, other} or _tail(one) == _tail(other)
 
 
-def _tokens(usage: Usage | None) -> tuple[int | None, int | None] | None:
+def _tail(model: str | None) -> str:
+    return (model or "").rpartition("/")[2]
+
+
+def tokens_of(usage: Usage | None) -> tuple[int | None, int | None] | None:
+    """The tokens in and out that a call reported."""
     if usage is None or usage.provenance != "reported":
         return None
     return usage.input_tokens, usage.output_tokens

@@ -15,17 +15,30 @@ OWN: Final = "turntrace"
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
 
+_RAW_USAGE: Final = "gen_ai.usage.raw#"
+"""Where logfire's clients keep what OpenAI's API said, as JSON text."""
+
 _GENAI_TOKENS: Final = Tokens(
     input=(names.INPUT_TOKENS, "gen_ai.usage.prompt_tokens"),
     output=(names.OUTPUT_TOKENS, "gen_ai.usage.completion_tokens"),
-    cached=(names.CACHE_READ_TOKENS, "gen_ai.usage.cache_read_input_tokens"),
+    cached=(
+        names.CACHE_READ_TOKENS,
+        "gen_ai.usage.cache_read_input_tokens",
+        f"{_RAW_USAGE}prompt_tokens_details.cached_tokens",
+        f"{_RAW_USAGE}input_tokens_details.cached_tokens",
+    ),
     cache_write=(
         names.CACHE_WRITE_TOKENS,
         names.CACHE_CREATION_TOKENS,
         "gen_ai.usage.cache_write_input_tokens",
         "gen_ai.usage.cache_creation_input_tokens",
     ),
-    reasoning=(names.REASONING_TOKENS, "gen_ai.usage.reasoning_tokens"),
+    reasoning=(
+        names.REASONING_TOKENS,
+        "gen_ai.usage.reasoning_tokens",
+        f"{_RAW_USAGE}completion_tokens_details.reasoning_tokens",
+        f"{_RAW_USAGE}output_tokens_details.reasoning_tokens",
+    ),
     total=("gen_ai.usage.total_tokens", "llm.usage.total_tokens"),
 )
 
@@ -71,6 +84,7 @@ _OPENINFERENCE: Final = Facts(
     request=("input.value",),
 )
 
+_LITELLM_USAGE: Final = "llm.openai.usage#"
 _LANGSMITH_USAGE: Final = "langsmith.metadata.usage_metadata#"
 _LANGFUSE_USAGE: Final = "langfuse.observation.usage_details#"
 
@@ -90,6 +104,8 @@ FACTS: Final[Mapping[str, Facts]] = {
         tool=(names.TOOL_NAME, "traceloop.entity.name"),
         affixes=(("", ".tool"), ("", ".agent"), ("", ".workflow"), *_GENAI.affixes),
     ),
+    # it says zero where nothing was reported
+    "openllmetry_anthropic": replace(_GENAI, tokens=replace(_GENAI_TOKENS, zero_is_missing=True)),
     "openai_agents": replace(_GENAI, agent=(names.AGENT_NAME, "gen_ai.workflow.name")),
     "pydantic_ai": replace(
         _GENAI,
@@ -101,7 +117,24 @@ FACTS: Final[Mapping[str, Facts]] = {
     ),
     "google_genai": _GENAI,
     "google_adk": _GENAI,
-    "litellm": replace(_GENAI, tokens=replace(_GENAI_TOKENS, zero_is_missing=True)),
+    "litellm": replace(
+        _GENAI,
+        tokens=Tokens(
+            input=(*_GENAI_TOKENS.input, f"{_LITELLM_USAGE}prompt_tokens"),
+            output=(*_GENAI_TOKENS.output, f"{_LITELLM_USAGE}completion_tokens"),
+            cached=(*_GENAI_TOKENS.cached, f"{_LITELLM_USAGE}prompt_tokens_details.cached_tokens"),
+            cache_write=_GENAI_TOKENS.cache_write,
+            reasoning=(
+                *_GENAI_TOKENS.reasoning,
+                f"{_LITELLM_USAGE}completion_tokens_details.reasoning_tokens",
+            ),
+            total=(*_GENAI_TOKENS.total, f"{_LITELLM_USAGE}total_tokens"),
+            zero_is_missing=True,
+        ),
+        model=(names.REQUEST_MODEL, names.RESPONSE_MODEL, "llm.openai.model"),
+        response_id=(names.RESPONSE_ID, "llm.openai.id"),
+        answered=(*_GENAI.answered, "llm.openai.id"),
+    ),
     "vercel_ai": replace(
         _GENAI,
         tokens=Tokens(
@@ -147,6 +180,7 @@ FACTS: Final[Mapping[str, Facts]] = {
         answered=(*_GENAI.answered, "gen_ai.completion"),
         affixes=(("", ""),),
         request=("gen_ai.prompt",),
+        exception_is_failure=True,
     ),
     "langfuse": replace(
         _GENAI,

@@ -43,7 +43,8 @@ class Row:
 
     ``scopes`` are prefixes, none means any scope. ``key`` is the attribute whose value decides; without
     one the exact span name does. ``otherwise`` answers for values that are not in ``verdicts``; without
-    it they are left to the rows below. ``named`` overrules by (value, prefix of the span name).
+    it they are left to the rows below. ``named`` overrules by (value, span name), where one ``*`` stands for
+    anything.
     """
 
     key: str
@@ -73,7 +74,9 @@ class Facts:
 
     ``first_chunk`` and ``first_token`` are (name, nanoseconds in its unit). ``affixes`` surround the
     name of the tool or agent in the span's own name; an empty pair takes the whole name.
-    ``request``: what was sent, if content is kept. ``cut_by_error``: what a failed call without a finish reason counted is not its usage.
+    ``request``: what was sent, if content is kept. ``cut_by_error``: what a failed call without a finish
+    reason counted is not its usage. ``exception_is_failure``: spans that failed have an exception event and
+    the status ok.
     """
 
     tokens: Tokens
@@ -90,3 +93,4 @@ class Facts:
     affixes: tuple[tuple[str, str], ...] = ()
     request: tuple[str, ...] = ()
     cut_by_error: bool = True
+    exception_is_failure: bool = False

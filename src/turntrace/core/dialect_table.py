@@ -114,7 +114,10 @@ ROWS: Final = (
             },
         ),
         otherwise=_verdict("openinference", Role.LEAF),
-        named=(("TOOL", "handoff to ", _verdict("openinference", "handoff")),),
+        named=(
+            ("TOOL", "handoff to *", _verdict("openinference", "handoff")),
+            ("LLM", "*._prepare_chat_with_tools", _verdict("openinference", Role.STRUCTURE)),
+        ),
     ),
     Row(
         "traceloop.span.kind",
@@ -170,14 +173,21 @@ ROWS: Final = (
     _genai("pydantic_ai", "pydantic-ai"),
     _genai("anthropic", "com.anthropic.sdk.python"),
     _genai("strands", "strands."),
+    _genai("openllmetry_anthropic", "opentelemetry.instrumentation.anthropic"),
     _genai("google_genai", "opentelemetry.instrumentation.google_genai"),
     Row(
         names.OPERATION,
         _meanings("google_adk", _GENAI_OPERATIONS),
         ("gcp.vertex.agent",),
-        named=(("execute_tool", "execute_tool (merged", _verdict("google_adk", Role.STRUCTURE)),),
+        named=(("execute_tool", "execute_tool (merged*", _verdict("google_adk", Role.STRUCTURE)),),
     ),
-    _genai("otel_genai"),
+    Row("", {"AutoFunctionInvocationLoop": _verdict("otel_genai", Role.STRUCTURE)}, ("semantic_kernel.",)),
+    Row(
+        names.OPERATION,
+        _meanings("otel_genai", _GENAI_OPERATIONS),
+        # litellm writes a call onto the span around it
+        named=(("chat", "invoke_agent *", _verdict("otel_genai", Role.AGENT)),),
+    ),
     Row(
         "llm.request.type",
         _meanings(

@@ -31,6 +31,7 @@ __all__ = [
     "Verdict",
     "classify",
     "describe",
+    "has_failed",
     "reports_usage",
     "request_of",
     "usage_of",
@@ -40,6 +41,7 @@ _MAX_COUNT: Final = 2**63 - 1
 _MAX_OFFSET_NS: Final = 2**62
 _NS_PER_MS: Final = 1_000_000
 _HTTP_METHODS: Final = (names.HTTP_METHOD, "http.method")
+_QUOTES: Final = str.maketrans("'", '"')
 _ENTRY_KINDS: Final = frozenset({"server", "consumer"})
 
 
@@ -89,7 +91,7 @@ def classify(scope: str, name: str, kind: str, attributes: Mapping[str, Any]) ->
     return _by_shape(name, kind, attributes)
 
 
-_Named = tuple[tuple[str, str, Verdict], ...]
+_Named = tuple[tuple[str, str, str, Verdict], ...]
 _Keyed = tuple[str, Mapping[str, Verdict], Verdict | None, _Named]
 
 
@@ -102,12 +104,14 @@ def _rows(scope: str) -> tuple[Mapping[str, Verdict], tuple[_Keyed, ...]]:
 
 
 def _keyed(row: Row) -> _Keyed:
-    return row.key, row.verdicts, row.otherwise, row.named
+    named = ((value, pattern.partition("*"), verdict) for value, pattern, verdict in row.named)
+    heads = tuple((value, head, tail, verdict) for value, (head, _, tail), verdict in named)
+    return row.key, row.verdicts, row.otherwise, heads
 
 
 def _overruled(verdict: Verdict, value: object, name: str, named: _Named) -> Verdict:
-    for other_value, prefix, other in named:
-        if value == other_value and name.startswith(prefix):
+    for other_value, head, tail, other in named:
+        if value == other_value and name.startswith(head) and name.endswith(tail):
             return other
     return verdict
 
@@ -237,6 +241,17 @@ def usage_of(
     )
 
 
+def has_failed(verdict: Verdict, status: str, events: Iterable[str]) -> bool:
+    """Whether a span ended in failure: by its status, or where its dialect says so by the names of its events.
+
+    >>> has_failed(classify("s", "c", "client", {}), "ok", ["exception"])
+    False
+    """
+    if status == "error":
+        return True
+    return FACTS[verdict.dialect].exception_is_failure and "exception" in events
+
+
 def reports_usage(verdict: Verdict, attributes: Mapping[str, Any]) -> bool:
     """Whether the span carries token counts, as parents do that repeat those of their model calls."""
     return bool(_counts(verdict.dialect, attributes)[0])
@@ -303,10 +318,11 @@ def _inside(documents: dict[str, object], name: str, value: object, path: tuple[
 
 
 def _json(value: object) -> object:
+    """A document from JSON text, or from a dict of numbers as Python prints it."""
     if not isinstance(value, str):
         return None
     try:
-        return orjson.loads(value)
+        return orjson.loads(value.translate(_QUOTES) if value.startswith("{'") else value)
     except orjson.JSONDecodeError:
         return None
 

@@ -2,39 +2,15 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from turntrace.core.dialects import Description, Role, Verdict, classify, describe, reports_usage, usage_of
+from turntrace.core.dialects import Role, classify
 from turntrace.core.late_streams import with_whole_streams
-from turntrace.core.model import RawSpan, Usage
+from turntrace.core.model import RawSpan
+from turntrace.core.reading import Reading, reading_of
+from turntrace.core.root_calls import seen_twice
 from turntrace.core.tree import NO_ROW, lasts, on_cycles, preorder
 
-__all__ = ["NO_ROW", "WRAPPERS", "Reading", "Readings", "distinct", "read"]
-
-WRAPPERS: Final = frozenset({Role.TURN, Role.AGENT, Role.STRUCTURE})
-"""The roles of spans that only lie around others."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """A raw span and what its dialect says of it.
-
-    ``end_ns`` is never before the start; ``has_bad_end`` tells that the span's own end was. Usage is
-    read from model calls, ``repeats_usage`` from the spans around them.
-    """
-
-    raw: RawSpan
-    verdict: Verdict
-    facts: Description
-    usage: Usage | None
-    end_ns: int
-    has_bad_end: bool
-    repeats_usage: bool
-
-    @property
-    def start_ns(self) -> int:
-        """The start of the span."""
-        return self.raw.start_ns
+__all__ = ["NO_ROW", "Reading", "Readings", "distinct", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +19,8 @@ class Readings:
 
     ``parents`` holds NO_ROW for the top level: spans without a parent, with one that is not here
     (``orphans``), and those that were on a cycle (``cyclic``). ``twice``: rows whose id came more than once.
-    ``late``: calls whose span ended before their stream did, put right.
+    ``late``: calls whose span ended before their stream did, put right. ``adopted``: calls without a parent,
+    below the span that another instrumentation made of the same call.
     """
 
     rows: Sequence[Reading]
@@ -53,6 +30,7 @@ class Readings:
     cyclic: frozenset[int]
     twice: frozenset[int]
     late: frozenset[int]
+    adopted: frozenset[int]
 
     def __getitem__(self, row: int) -> Reading:
         return self.rows[row]
@@ -88,15 +66,18 @@ def read(spans: Iterable[RawSpan]) -> Readings:
     wanted = {(span.trace_id, span.parent_id) for span in unique}
     # A dropped span that others hang on stays, as structure: only its own time says nothing.
     kept = [
-        (span, verdict)
+        reading_of(span, verdict)
         for span, verdict in zip(unique, verdicts, strict=True)
         if verdict.role is not Role.DROP or (span.trace_id, span.span_id) in wanted
     ]
-    row_of = {(span.trace_id, span.span_id): row for row, (span, _) in enumerate(kept)}
-    parents = [row_of.get((span.trace_id, span.parent_id or ""), NO_ROW) for span, _ in kept]
+    row_of = {_key(reading.raw): row for row, reading in enumerate(kept)}
+    parents = [row_of.get((one.raw.trace_id, one.raw.parent_id or ""), NO_ROW) for one in kept]
     cyclic = set(on_cycles(parents))
     for row in cyclic:
         parents[row] = NO_ROW
+    adopted = seen_twice(kept, parents)
+    for row, around in adopted.items():
+        parents[row] = around
     order = preorder(parents)
     place = [0] * len(order)
     for position, row in enumerate(order):
@@ -105,32 +86,24 @@ def read(spans: Iterable[RawSpan]) -> Readings:
     planted = [kept[row] for row in order]
     above = [NO_ROW if parents[row] == NO_ROW else place[parents[row]] for row in order]
     return Readings(
-        rows=[_reading(span, verdict) for span, verdict in planted],
+        rows=planted,
         parents=above,
         lasts=[last[row] for row in order],
         orphans=frozenset(
             row
-            for row, (span, _) in enumerate(planted)
-            if above[row] == NO_ROW and span.parent_id is not None and order[row] not in cyclic
+            for row, reading in enumerate(planted)
+            if above[row] == NO_ROW and reading.raw.parent_id is not None and order[row] not in cyclic
         ),
         cyclic=frozenset(place[row] for row in cyclic),
         twice=_rows_of(twice, planted),
         late=_rows_of(late, planted),
+        adopted=frozenset(place[row] for row in adopted),
     )
 
 
-def _rows_of(keys: Collection[tuple[str, str]], planted: Iterable[tuple[RawSpan, Verdict]]) -> frozenset[int]:
-    return frozenset(row for row, (span, _) in enumerate(planted) if (span.trace_id, span.span_id) in keys)
+def _key(span: RawSpan) -> tuple[str, str]:
+    return span.trace_id, span.span_id
 
 
-def _reading(span: RawSpan, verdict: Verdict) -> Reading:
-    is_backwards = span.end_ns < span.start_ns
-    return Reading(
-        raw=span,
-        verdict=verdict,
-        facts=describe(verdict, span.name, span.attributes),
-        usage=usage_of(verdict, span.span_id, span.attributes, failed=span.status == "error"),
-        end_ns=span.start_ns if is_backwards else span.end_ns,
-        has_bad_end=is_backwards,
-        repeats_usage=verdict.role in WRAPPERS and reports_usage(verdict, span.attributes),
-    )
+def _rows_of(keys: Collection[tuple[str, str]], planted: Iterable[Reading]) -> frozenset[int]:
+    return frozenset(row for row, reading in enumerate(planted) if _key(reading.raw) in keys)

@@ -28,7 +28,8 @@ def is_retry_wait(span: Span) -> bool:
 def with_retry_waits(spans: Sequence[Span]) -> tuple[Span, ...]:
     """``spans`` with a ``retry_wait`` from the end of each refused attempt to the next one of its call.
 
-    With a wait the result is in order of start and id.
+    Where a refused try stands beside the call that took its place, the wait is between them. With a wait
+    the result is in order of start and id.
 
     A pause in which a span of the call's own lies is none: whoever made that span knows better. The new
     spans are ``inferred``; their ids follow from those of the attempts around them.
@@ -57,11 +58,11 @@ def with_retry_waits(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _by_parent(spans: Iterable[Span]) -> dict[str, list[Span]]:
-    """The spans directly below each model call, or structure of one, that has attempts."""
-    parents = {span.span_id for span in spans if span.phase in {_CALL, None}}
+    """The spans directly below each span that has attempts; below phases other than calls there are none."""
+    others = {span.span_id for span in spans if span.phase not in {_CALL, None}}
     found: defaultdict[str, list[Span]] = defaultdict(list)
     for span in spans:
-        if span.parent_id in parents:
+        if span.parent_id is not None and span.parent_id not in others:
             found[span.parent_id].append(span)
     return {
         parent: inside for parent, inside in found.items() if any(one.phase == _ATTEMPT for one in inside)
@@ -75,7 +76,7 @@ def _between(parent_id: str, inside: Sequence[Span]) -> Iterable[Span]:
         if (
             latest is not None
             and _is_refused(latest)
-            and span.phase == _ATTEMPT
+            and span.phase in {_ATTEMPT, _CALL}
             and span.start_ns > latest.end_ns
         ):
             yield _wait(parent_id, latest, span)

@@ -6,7 +6,7 @@ from typing import Final, get_args
 from turntrace.core import attributes as names
 from turntrace.core.attributes import content_free
 from turntrace.core.dialect_model import Role, Verdict
-from turntrace.core.dialects import Description, describe
+from turntrace.core.dialects import Description, describe, has_failed
 from turntrace.core.model import Outcome, ParentSource, RawSpan, Span
 
 __all__ = ["Place", "outcome_of", "placed", "span_from_raw"]
@@ -55,7 +55,7 @@ def placed(raw: RawSpan, verdict: Verdict, facts: Description, place: Place) -> 
         end_ns=max(raw.start_ns, raw.end_ns),
         parent_source=place.parent_source,
         status=raw.status,
-        outcome=outcome_of(raw),
+        outcome=outcome_of(raw, verdict),
         round=place.round,
         tool=facts.tool,
         model=facts.model,
@@ -65,12 +65,12 @@ def placed(raw: RawSpan, verdict: Verdict, facts: Description, place: Place) -> 
     )
 
 
-def outcome_of(raw: RawSpan) -> Outcome:
+def outcome_of(raw: RawSpan, verdict: Verdict) -> Outcome:
     """How a span ended: what it says itself, else its status and the class of its error."""
     stated = _OUTCOMES.get(str(raw.attributes.get(names.OUTCOME)))
     if stated is not None:
         return stated
-    if raw.status != "error":
+    if not has_failed(verdict, raw.status, (name for _, name, _ in raw.events)):
         return "ok"
     return "cancelled" if _error_type(raw).rpartition(".")[2] in _CANCELLATIONS else "error"
 

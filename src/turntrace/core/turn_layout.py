@@ -70,6 +70,7 @@ def lay_out(readings: Readings, rows: Iterable[int]) -> Layout:
     ]
     calls = fold(generations)
     phases.update(dict.fromkeys(calls.wrappers))
+    phases.update(dict.fromkeys(calls.retried, _ATTEMPT))
     tools = [row for row, phase in phases.items() if phase == _TOOL]
     spans = [ToolSpan(row=row, above=above[row].tool, tool=readings[row].facts.tool) for row in tools]
     return Layout(

@@ -70,6 +70,11 @@ def warnings_of(readings: Readings, draft: Draft, layout: Layout, usage: Sequenc
         ("folded", "spans that repeat a model call another span stands for, left out", layout.calls.into),
         ("parent_inferred", "spans that lie in this turn by time, not by a parent id", draft.inferred),
         (
+            "parent_inferred",
+            "calls without a parent, below the span that another instrumentation made of them",
+            readings.adopted.intersection(rows),
+        ),
+        (
             "partial_usage",
             "calls that asked the model more than once and tell the tokens of the last answer, not counted",
             layout.looped,

@@ -14,6 +14,7 @@ from turntrace.core.dialect_facts import OWN
 from turntrace.core.dialect_model import Role
 from turntrace.core.model import RawSpan, TurnSource
 from turntrace.core.readings import NO_ROW, Reading, Readings
+from turntrace.core.root_calls import SLACK_NS, process_of
 
 __all__ = ["MAX_NESTED_DEPTH", "Draft", "Rule", "is_turn", "nested", "outermost", "run_id"]
 
@@ -22,6 +23,9 @@ Rule = Callable[[RawSpan], bool]
 
 MAX_NESTED_DEPTH: Final = 16
 """Turns nested deeper are structure only: a bound on the work, since each lists all spans below it."""
+
+_STRAYING: Final = frozenset({"litellm"})
+"""Dialects whose model calls may be roots: litellm tells a stream from a thread, when it is over."""
 
 _ROOT_ROLES: Final = frozenset({Role.TURN, Role.AGENT})
 
@@ -85,7 +89,7 @@ def _tops(readings: Readings, *, interrupted: bool) -> tuple[list[int], dict[str
         is_orphan = row in readings.orphans
         if row in readings.cyclic or (is_orphan and not reading.raw.remote_parent):
             lost.append(row)
-        elif not is_orphan and reading.verdict.phase == "tool_execution":
+        elif not is_orphan and _is_stray(reading):
             loose.append(row)
         else:
             local.append(row)
@@ -95,6 +99,12 @@ def _tops(readings: Readings, *, interrupted: bool) -> tuple[list[int], dict[str
         trace_id = readings[row].raw.trace_id
         (unended[trace_id] if interrupted and trace_id not in rooted else loose).append(row)
     return local, unended, sorted(loose)
+
+
+def _is_stray(reading: Reading) -> bool:
+    """Whether a root may well belong to the turn around it: tools, and the calls of some dialects."""
+    verdict = reading.verdict
+    return verdict.phase == "tool_execution" or (reading.is_call and verdict.dialect in _STRAYING)
 
 
 def _in_tree(readings: Readings, top: int, rule: Rule | None) -> Iterator[Draft]:
@@ -204,23 +214,17 @@ class _Windows:
             if draft.completed_ns is not None:
                 reading = readings[draft.rows[0] if draft.root is None else draft.root]
                 groups[reading.raw.trace_id].append(draft)
-                groups[_process(reading)].append(draft)
+                groups[process_of(reading.raw)].append(draft)
         self._groups = {key: _Group(group) for key, group in groups.items()}
 
     def around(self, row: int) -> Draft | None:
         """The turn whose window holds the span, if there is exactly one."""
         reading = self._readings[row]
         has_parent = row in self._readings.orphans or row in self._readings.cyclic
-        group = self._groups.get(reading.raw.trace_id if has_parent else _process(reading))
-        return None if group is None else group.around(reading.start_ns, reading.end_ns)
-
-
-def _process(reading: Reading) -> tuple[str, str, str]:
-    resource = reading.raw.resource
-    name, instance, pid = (
-        str(resource.get(key, "")) for key in ("service.name", "service.instance.id", "process.pid")
-    )
-    return name, instance, pid
+        group = self._groups.get(reading.raw.trace_id if has_parent else process_of(reading.raw))
+        late_ns = SLACK_NS if reading.verdict.dialect in _STRAYING else 0
+        end_ns = max(reading.start_ns, reading.end_ns - late_ns)
+        return None if group is None else group.around(reading.start_ns, end_ns)
 
 
 class _Group:

@@ -117,7 +117,7 @@ def _status(root: Reading | None, draft: Draft) -> TurnStatus:
     if root is None:
         return "ok"
     stated = _STATUSES.get(str(root.raw.attributes.get(f"{names.TURN_PREFIX}status")))
-    return stated or _STATUS_OF.get(outcome_of(root.raw), "ok")
+    return stated or _STATUS_OF.get(outcome_of(root.raw, root.verdict), "ok")
 
 
 _STATUS_OF: Final[Mapping[str, TurnStatus]] = {
@@ -166,7 +166,7 @@ def _spans(readings: Readings, draft: Draft, layout: Layout) -> Iterator[Span]:
             parent_id: str | None = readings[parent].raw.span_id
         else:
             parent_id = root_id or (reading.raw.parent_id if row in readings.orphans else None)
-        source: ParentSource = "inferred" if row in draft.inferred else "otel"
+        source: ParentSource = "inferred" if row in draft.inferred or row in readings.adopted else "otel"
         place = Place(
             phase=layout.phases[row],
             parent_id=parent_id,

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext, StatusCode
 
 from turntrace.core.attributes import EXCLUSIVE_MS, OUTCOME, PHASE, REASON, ROUND, Scalar
-from turntrace.core.dialects import Description, Role, Verdict, classify, describe, usage_of
+from turntrace.core.dialects import Description, Role, Verdict, classify, describe, has_failed, usage_of
 from turntrace.core.model import Outcome, SpanStatus
 from turntrace.core.usage import richer
 from turntrace.otel.closing import Closer
@@ -61,7 +61,8 @@ class SpanEnder:
         opened.ended(
             opened.turn.clock.corrected(span.end_time or opened.start_ns),
             status,
-            stamped or ("error" if status == "error" else "ok"),
+            stamped
+            or ("error" if has_failed(verdict, status, (event.name for event in span.events)) else "ok"),
             attributes,
         )
         exclusive_ns = self.leave(opened)
@@ -101,7 +102,8 @@ class SpanEnder:
         """Usage and first moments of a model call; the outermost span of nested ones is the call."""
         call, verdict = opened.model_call or opened, opened.verdict
         span_id = f"{opened.span_id:016x}"
-        usage = usage_of(verdict, span_id, opened.attributes, failed=opened.status == "error")
+        failed = "error" in (opened.status, opened.outcome)
+        usage = usage_of(verdict, span_id, opened.attributes, failed=failed)
         if usage is not None:
             opened.turn.log.usage(usage)  # of every span; the block has one for each call
         call.usage = richer(known for known in (usage, call.usage) if known is not None)
