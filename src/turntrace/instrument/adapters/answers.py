@@ -72,9 +72,19 @@ class _Known:
 
 
 class ChatAnswer(_Known):
-    """OpenAI's chat completions and the older completions."""
+    """OpenAI's chat completions and the older ones; a later count replaces an earlier one, unless left out."""
 
-    __slots__ = ()
+    __slots__ = ("_counts",)
+    _PATHS: Final = (
+        ("input_tokens", ("prompt_tokens",)),
+        ("output_tokens", ("completion_tokens",)),
+        ("cached_input_tokens", ("prompt_tokens_details", "cached_tokens")),
+        ("reasoning_tokens", ("completion_tokens_details", "reasoning_tokens")),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts: dict[str, int] = {}
 
     def see(self, event: Any) -> None:
         """See Answer."""
@@ -82,7 +92,7 @@ class ChatAnswer(_Known):
             self.name(event)
         usage = event.usage
         if usage is not None:
-            self.usage = usage
+            self._count(usage)
         for choice in event.choices:
             reason = choice.finish_reason
             if reason is not None:
@@ -91,17 +101,18 @@ class ChatAnswer(_Known):
     def whole(self, body: Any) -> None:
         """See Answer."""
         self.name(body)
-        self.usage = _field(body, "usage")
+        self._count(_field(body, "usage"))
         self.stopped(*(_field(choice, "finish_reason") for choice in _field(body, "choices") or ()))
 
     def tokens(self) -> Mapping[str, int | None]:
         """See Answer; prompt tokens include cached ones."""
-        return {
-            "input_tokens": _field(self.usage, "prompt_tokens"),
-            "output_tokens": _field(self.usage, "completion_tokens"),
-            "cached_input_tokens": _field(self.usage, "prompt_tokens_details", "cached_tokens"),
-            "reasoning_tokens": _field(self.usage, "completion_tokens_details", "reasoning_tokens"),
-        }
+        return {name: self._counts.get(name) for name, _ in self._PATHS}
+
+    def _count(self, usage: Any) -> None:
+        for name, path in self._PATHS:
+            count = _field(usage, *path)
+            if isinstance(count, int):
+                self._counts[name] = count
 
 
 _OVER: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
