@@ -1,0 +1,133 @@
+"""OTLP over grpc: the three services, taking messages as they come so that the bounds are ours.
+
+grpc inflates a message before anybody can say how large it may get; so its decompression is switched off
+and a message inflated where http bodies are. Loaded only where grpc is asked for: the package is slow to load.
+"""
+
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import grpc  # type: ignore[import-untyped]  # it has no types
+
+from turntrace.collect.acceptance import Acceptance, RawRequest
+from turntrace.collect.access import Access
+from turntrace.collect.inflation import encoding_of
+from turntrace.collect.limits import Limits, Reason, RefusedError
+from turntrace.collect.messages import response
+from turntrace.collect.sink import Signal
+
+__all__ = ["GrpcServer"]
+
+_SERVICES: Final[dict[Signal, str]] = {
+    "traces": "opentelemetry.proto.collector.trace.v1.TraceService",
+    "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
+    "logs": "opentelemetry.proto.collector.logs.v1.LogsService",
+}
+_WORKERS: Final = 4
+_METADATA_BYTES: Final = 16 << 10
+_CODES: Final[dict[Reason, grpc.StatusCode]] = {
+    "origin": grpc.StatusCode.PERMISSION_DENIED,
+    "token": grpc.StatusCode.UNAUTHENTICATED,
+    "too_large": grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "rate": grpc.StatusCode.UNAVAILABLE,
+    "memory": grpc.StatusCode.UNAVAILABLE,
+    "storage": grpc.StatusCode.UNAVAILABLE,
+    "stopping": grpc.StatusCode.UNAVAILABLE,
+    "encoding": grpc.StatusCode.UNIMPLEMENTED,
+    "malformed": grpc.StatusCode.INVALID_ARGUMENT,
+}
+
+
+class GrpcServer:
+    """Serves ``address`` (HOST:PORT) until ``stop``; ``port`` is the one that it got."""
+
+    def __init__(
+        self,
+        address: str,
+        access: Access,
+        acceptance: Acceptance,
+        limits: Limits,
+        tls: tuple[bytes, bytes] | None,
+    ) -> None:
+        """Bind; ``tls`` is key and certificate chain in PEM.
+
+        Raises:
+            OSError: when the address cannot be bound.
+        """
+        self._access = access
+        self._acceptance = acceptance
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="turntrace-grpc")
+        self._server = grpc.server(
+            self._workers,
+            maximum_concurrent_rpcs=limits.streams,
+            options=[
+                ("grpc.so_reuseport", 0),
+                ("grpc.per_message_decompression", 0),
+                ("grpc.max_receive_message_length", limits.request_bytes),
+                ("grpc.max_concurrent_streams", limits.streams),
+                ("grpc.max_metadata_size", _METADATA_BYTES),
+                ("grpc.max_connection_idle_ms", int(limits.idle_s * 1000)),
+            ],
+        )
+        self._server.add_generic_rpc_handlers(
+            tuple(
+                grpc.method_handlers_generic_handler(
+                    service, {"Export": grpc.unary_unary_rpc_method_handler(self._exporter(signal))}
+                )
+                for signal, service in _SERVICES.items()
+            )
+        )
+        try:
+            self.port = self._bind(address, tls)
+        except RuntimeError as error:
+            raise OSError(f"{address} cannot be bound") from error
+
+    def _bind(self, address: str, tls: tuple[bytes, bytes] | None) -> int:
+        if tls is None:
+            return int(self._server.add_insecure_port(address))
+        return int(self._server.add_secure_port(address, grpc.ssl_server_credentials([tls])))
+
+    def start(self) -> None:
+        """Accept calls."""
+        self._server.start()
+
+    def stop(self, deadline_s: float) -> None:
+        """Accept no more, and let what is being read finish for ``deadline_s`` seconds."""
+        self._server.stop(deadline_s).wait()
+        self._workers.shutdown(wait=True, cancel_futures=True)
+
+    def _exporter(self, signal: Signal) -> Callable[[bytes, Any], bytes]:
+        def export(body: bytes, context: Any) -> bytes:
+            try:
+                return self._export(signal, body, context)
+            except RefusedError as error:
+                self._acceptance.counts.rejected(error.reason)
+                code = _CODES.get(error.reason, grpc.StatusCode.INTERNAL)
+                text = error.message
+            except Exception:  # noqa: BLE001 - an error of ours costs one request, not the receiver
+                self._acceptance.counts.rejected("error")
+                code, text = grpc.StatusCode.INTERNAL, "the receiver failed"
+            with contextlib.suppress(ValueError):  # the call was over
+                context.set_code(code)
+                context.set_details(text)
+            return b""
+
+        return export
+
+    def _export(self, signal: Signal, body: bytes, context: Any) -> bytes:
+        metadata = {
+            key.encode(): value if isinstance(value, bytes) else value.encode()
+            for key, value in context.invocation_metadata()
+        }
+        if b"origin" in metadata:
+            raise RefusedError("origin", 403, "requests of web pages (with an Origin) are refused")
+        self._access.check_token(metadata, b"")
+        self._acceptance.budget.admit()
+        with self._acceptance.share() as share:
+            share.meter("message")(len(body))
+            request = RawRequest(
+                signal=signal, body=body, kind="protobuf", headers=metadata, encoding=encoding_of(body)
+            )
+            return response(signal, "protobuf", self._acceptance.take(request, share))
