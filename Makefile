@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint types layers prose cover size slow bench frameworks clean
+.PHONY: demo test check lint types layers prose cover size slow bench frameworks agents test-agents clean
 
 demo: $(STAMP)  ## run the bundled agent and print where its turn went
 	$(BIN)/turntrace demo
@@ -31,7 +31,7 @@ prose: $(STAMP)
 
 cover: $(STAMP)  ## tests with the branch coverage gate: core 100 %, all 95 %
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m 'not slow'
+	$(BIN)/coverage run -m pytest -m 'not slow and not agents'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='src/turntrace/core/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
@@ -47,6 +47,12 @@ bench: $(STAMP)  ## measure the goals of tests/benchmarks; prints goal, figure a
 
 frameworks: $(STAMP)  ## run real agent frameworks anew and write tests/frameworks/traces
 	$(BIN)/python tests/frameworks/run.py
+
+agents: $(STAMP)  ## install the real coding agents that test-agents runs, from npm, below .agents
+	$(BIN)/python tests/agents/install.py
+
+test-agents: agents  ## run real coding agents against a model server and compare what is read with its log
+	TURNTRACE_REQUIRE=agents $(BIN)/python -m pytest -m agents tests/agents
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turntrace needs Python 3.11 or newer")'

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -69,9 +69,13 @@ class Exchange:
 
 
 class ModelServer:
-    """Answers as its script says and remembers what it did; use it in a ``with`` statement."""
+    """Answers as its script says and remembers what it did; use it in a ``with`` statement.
 
-    def __init__(self) -> None:
+    A ``director`` decides by what is asked, for clients whose requests come in no certain order.
+    """
+
+    def __init__(self, director: Callable[[Asked], Step] | None = None) -> None:
+        self.director = director
         self.t0_unix_ns = time.time_ns()
         self._t0 = time.perf_counter()
         self._lock = threading.Lock()
@@ -220,6 +224,8 @@ class _Connection(BaseHTTPRequestHandler):
         model = path.rpartition("/")[2].partition(":")[0] if encoding.api == "gemini" else body.get("model")
         stream = bool(body.get("stream")) or path.endswith(":streamGenerateContent")
         asked = Asked(encoding.api, number, body, str(model), stream)
+        if self._model.director is not None:
+            step = self._model.director(asked)
         exchange = Exchange(
             encoding.api,
             session,

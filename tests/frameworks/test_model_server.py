@@ -253,3 +253,16 @@ def test_a_chunked_request_is_read(server):
     connection.request("POST", CHAT, iter([b'{"model"', b':"m"}']), encode_chunked=True)
     assert b'"model": "m"' in connection.getresponse().read()
     connection.close()
+
+
+def test_a_director_answers_by_what_is_asked():
+    """The order of requests does not matter then."""
+
+    def director(asked):
+        return Step(text="later" if "later" in json.dumps(asked.body) else "now", input_tokens=7)
+
+    with ModelServer(director) as server:
+        for word in ("later", "now", "later"):
+            data = ask(server, CHAT, messages=[{"role": "user", "content": word}])[2]
+            assert json.loads(data)["choices"][0]["message"]["content"] == word
+        assert [one.tokens["input"] for one in server.settled(3)] == [7, 7, 7]

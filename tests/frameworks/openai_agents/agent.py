@@ -3,7 +3,6 @@
 import asyncio
 
 from agents import Agent, Runner, function_tool, set_trace_processors
-
 from frameworks import lab, otlp_file
 
 provider = otlp_file.provider()

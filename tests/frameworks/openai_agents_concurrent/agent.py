@@ -3,8 +3,8 @@
 import asyncio
 
 import openai
-from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_trace_processors
 
+from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_trace_processors
 from frameworks import lab, otlp_file
 from frameworks.troubles import SESSIONS
 

