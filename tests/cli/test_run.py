@@ -318,7 +318,7 @@ def test_any_other_command_passes_through(agent):
     )
 
     assert (done.returncode, done.stdout.decode()) == (6, f"{Path('t.ndjson').absolute()}\n")
-    assert "sh is no Python command" in done.stderr.decode()
+    assert "recording sh by what it sends over OTLP" in done.stderr.decode()
 
 
 def test_a_launcher_leads_to_the_agent(agent):

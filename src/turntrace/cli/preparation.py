@@ -9,6 +9,7 @@ from typing import Literal
 
 from turntrace.cli.launch import Command, name_of
 from turntrace.cli.output import UsageError
+from turntrace.collect.presets import Preset
 from turntrace.config import Settings
 from turntrace.files.out import default_out, expand, prepare
 from turntrace.otel.destination import Destination
@@ -22,7 +23,10 @@ __all__ = ["Wish", "announcement", "labels_of", "plan_of", "shown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The options of ``run``; None leaves it to the environment. ``instrument`` is about Python commands."""
+    """The options of ``run``; None leaves it to the environment.
+
+    ``instrument`` is about Python commands, ``receive`` about what others send.
+    """
 
     trace: str | None = None
     endpoint: str | None = None
@@ -31,9 +35,11 @@ class Wish:
     content: Literal["drop", "keep"] = "drop"
     instrument: bool = True
     children: bool = False
+    preset: str | None = None
+    receive: bool = True
 
 
-def plan_of(wish: Wish, command: Command, settings: Settings) -> Plan:
+def plan_of(wish: Wish, command: Command, settings: Settings, preset: Preset | None = None) -> Plan:
     """How ``command`` is started. Empties the trace file, unless the run is part of another recorded one.
 
     A TRACEPARENT that is there stays the parent. With a TURNTRACE_TRACE beside it turntrace was started by
@@ -47,7 +53,8 @@ def plan_of(wish: Wish, command: Command, settings: Settings) -> Plan:
     if template == "-":
         message = "run needs a file for the trace: standard error is the agent's own"
         raise UsageError(message)
-    name = wish.agent or name_of(command)
+    known = preset.name if preset is not None and preset.commands else None
+    name = wish.agent or known or name_of(command)
     out = Path(expand(template, run_id=new_run_id(), agent=name)).absolute()
     is_inner = context_from(settings.traceparent, settings.tracestate) is not None
     appends = is_inner and wish.trace is None and settings.trace is not None
@@ -58,7 +65,7 @@ def plan_of(wish: Wish, command: Command, settings: Settings) -> Plan:
         traceparent=settings.traceparent if is_inner and settings.traceparent else new_traceparent(),
         tracestate=settings.tracestate if is_inner else None,
         labels=wish.labels,
-        instrument=wish.instrument and command.can_record,
+        instrument=wish.instrument and command.can_record and known is None,
         agent=name,
         endpoint=wish.endpoint,
         content=wish.content,
@@ -87,22 +94,31 @@ def labels_of(texts: Sequence[str]) -> dict[str, str]:
     return labels
 
 
-def announcement(plan: Plan, command: Command, goal: Destination | None) -> Iterator[str]:
+def announcement(
+    plan: Plan, command: Command, goal: Destination | None, preset: Preset | None = None
+) -> Iterator[str]:
     """What is recorded, where, and what is left out; then what the endpoint has to say, if there is one.
 
     The endpoint is probed for at most a quarter of a second.
     """
     path = shown(plan.trace)
-    if plan.instrument:
+    if plan.instrument or preset is not None:
         left_out = "prompts and outputs left out" if plan.content == "drop" else "prompts and outputs kept"
         more = "" if goal is None else f" and sending spans to {goal.endpoint} ({goal.protocol})"
-        yield f"recording {plan.agent} to {path}{more}; {left_out}"
+        yield f"recording {plan.agent}{_way(preset)} to {path}{more}; {left_out}"
     else:
         why = "is not instrumented" if command.can_record else "is no Python command"
         yield f"{plan.agent} {why}; it gets TRACEPARENT, and TURNTRACE_TRACE for {path}"
     if goal is not None and not is_listening(goal.endpoint):
         host, port = address_of(goal.endpoint)
         yield f"nothing listens at {host}:{port}; the trace is in {path}"
+
+
+def _way(preset: Preset | None) -> str:
+    """How a command is recorded that is not recorded from inside."""
+    if preset is None:
+        return ""
+    return " by its own telemetry" if preset.commands else " by what it sends over OTLP"
 
 
 def shown(path: str) -> str:

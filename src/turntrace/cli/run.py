@@ -16,6 +16,7 @@ from turntrace.cli.outcome import Outcome, outcome_of
 from turntrace.cli.output import say
 from turntrace.cli.overview import overview, trace_pointer
 from turntrace.cli.preparation import Wish, announcement, labels_of, plan_of
+from turntrace.cli.receiving import Receiving, preset_of
 from turntrace.cli.selection import Selection
 from turntrace.cli.supervision import FAILED_STATUS, Ending, StartError, executable, leave, supervise
 from turntrace.config import Settings, environment
@@ -52,6 +53,14 @@ def run(
             "--endpoint", "--otlp-endpoint", metavar="URL", help="An OTLP endpoint that gets the spans too."
         ),
     ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help="What CMD is: codex, claude, gemini, opencode, or otel for any other.",
+        ),
+    ] = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent's name.")] = None,
     label: Annotated[
         list[str] | None, typer.Option("--label", metavar="K=V", help="A label of every turn; repeatable.")
@@ -78,14 +87,18 @@ def run(
 ) -> None:
     """Run an agent and record its turn; its output, terminal, signals and exit status stay its own.
 
-    A Python command is instrumented without a change of its code. The exit status is the agent's: 128+N
-    after signal N. It is 125 when turntrace itself failed, 126 when CMD cannot be executed, 127 when there
-    is no CMD.
+    A Python command is instrumented without a change of its code. Any other one gets a private OTLP receiver
+    on this machine, and codex, claude, gemini and opencode are told by flags and variables to send their
+    telemetry there; no file of theirs is changed. What a command exported before still arrives where it did.
+
+    The exit status is the agent's: 128+N after signal N. It is 125 when turntrace itself failed, 126 when CMD
+    cannot be executed, 127 when there is no CMD.
 
     For example:
 
         turntrace run -- python agent.py
         turntrace run --trace run.ndjson --label task=fix-42 -- uv run agent.py
+        turntrace run -- codex exec "fix the failing test"
         turntrace run --endpoint http://localhost:4317 -- my-agent "do it"
     """
     settings = Settings.from_env()
@@ -96,6 +109,8 @@ def run(
         labels=labels_of(label or ()),
         content=content.value,
         instrument=not no_instrument and not hands_off,
+        preset=preset,
+        receive=not hands_off,
         children=children,
     )
     try:
@@ -115,11 +130,15 @@ def _run(arguments: list[str], wish: Wish, settings: Settings, *, quiet: bool) -
         return supervise(arguments, environment()), False
     command = recognised(arguments)
     goal = destination(wish.endpoint, settings)
-    plan = plan_of(wish, command, settings)
-    _tell(announcement(plan, command, goal), quiet=quiet)
+    is_instrumented = wish.instrument and command.can_record
+    preset = preset_of(wish.preset, command, is_instrumented=is_instrumented) if wish.receive else None
+    plan = plan_of(wish, command, settings, preset)
     since_ns = time.time_ns() if plan.appends else 0  # what was there before is not this run's
     try:
-        ending = supervise(arguments, child_environment(environment(), plan))
+        with Receiving(preset, arguments, environment(), plan) as receiving:
+            _tell([*announcement(plan, command, goal, preset), *receiving.remarks], quiet=quiet)
+            ending = supervise(receiving.argv, child_environment(receiving.environment, plan))
+            _tell(receiving.settle(settings.exit_timeout_s), quiet=quiet)
         outcome = outcome_of(plan, settings, since_ns)
     finally:
         Path(f"{plan.trace}.notes").unlink(missing_ok=True)

@@ -27,6 +27,7 @@ __all__ = [
     "NOT_FOUND_STATUS",
     "Ending",
     "StartError",
+    "Unsignalled",
     "executable",
     "is_supported",
     "leave",
@@ -105,6 +106,23 @@ def executable(word: str) -> str:
 def is_supported() -> bool:
     """Whether this platform has what supervise() needs; Windows has not."""
     return hasattr(os, "posix_spawn") and hasattr(signal, "pthread_sigmask")
+
+
+class Unsignalled:
+    """Threads started in the block are never given a signal, so that the main thread hears of all of them."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self) -> None:
+        self._before: set[int] | None = None
+
+    def __enter__(self) -> None:
+        if hasattr(signal, "pthread_sigmask"):
+            self._before = set(signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
 
 def supervise(arguments: list[str], env: Mapping[str, str]) -> Ending:

@@ -16,6 +16,7 @@ _FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx"})
 _FETCHING_WORDS: Final = frozenset(
     {("npm", "exec"), ("npm", "x"), ("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x")}
 )
+_STARTERS: Final = frozenset({"env", "ionice", "nice", "nohup", "setsid", "stdbuf", "time", "timeout"})
 _INTERPRETERS: Final = frozenset({"node", "bun", "deno"})
 _WITH_VALUE: Final = frozenset({"-p", "--package", "-c", "--call"})
 _SUFFIXES: Final = (".exe", ".cmd", ".js", ".mjs", ".cjs")
@@ -36,6 +37,8 @@ def matching(argv: Sequence[str]) -> Preset | None:
 
     >>> matching(["npx", "-y", "@openai/codex@latest", "exec", "hello"]).name
     'codex'
+    >>> matching(["timeout", "60", "claude", "-p", "hello"]).name
+    'claude'
     """
     place = _place(argv)
     return None if place is None else place[0]
@@ -56,16 +59,29 @@ def _place(argv: Sequence[str]) -> tuple[Preset, int] | None:
 
 
 def _named_at(argv: Sequence[str]) -> int | None:
-    """Where the program stands: first, or after a word that fetches or interprets it."""
-    if not argv:
+    """Where the program stands: first, or after words that start, fetch or interpret it."""
+    at = _after_starters(argv)
+    words = argv[at:]
+    if not words:
         return None
-    first = _bare(argv[0])
+    first = _bare(words[0])
     if first in _FETCHERS | _INTERPRETERS:
-        start = 1
-    elif (first, *argv[1:2]) in _FETCHING_WORDS:
-        start = 2
-    else:
-        return 0
+        return _first_word(argv, at + 1)
+    return _first_word(argv, at + 2) if (first, *words[1:2]) in _FETCHING_WORDS else at
+
+
+def _after_starters(argv: Sequence[str]) -> int:
+    """Past ``env A=1``, ``timeout 60``, ``nice -n 5`` and the like."""
+    at = 0
+    while at < len(argv) and _bare(argv[at]) in _STARTERS:
+        at += 1
+        while at < len(argv) and (argv[at].startswith("-") or "=" in argv[at] or argv[at][:1].isdecimal()):
+            at += 1
+    return at
+
+
+def _first_word(argv: Sequence[str], start: int) -> int | None:
+    """The first word from ``start`` on that is no option and no option's value."""
     skipped = False
     for index in range(start, len(argv)):
         if skipped or argv[index].startswith("-"):
