@@ -5,11 +5,10 @@ Both tell one call: the root is put below the span that another instrumentation 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from turntrace.core.calls import SAME_SHARE, is_one_model, tokens_of
-from turntrace.core.model import RawSpan
 from turntrace.core.reading import Reading
 from turntrace.core.tree import NO_ROW
 
@@ -24,9 +23,8 @@ SLACK_NS: Final = 50_000_000
 Process = tuple[str, str, str]
 
 
-def process_of(raw: RawSpan) -> Process:
-    """What tells the process of a span from others: its service, the instance, the number."""
-    resource = raw.resource
+def process_of(resource: Mapping[str, object]) -> Process:
+    """What tells the process that a resource describes from others: service, instance and number."""
     name, instance, pid = (
         str(resource.get(key, "")) for key in ("service.name", "service.instance.id", "process.pid")
     )
@@ -70,9 +68,9 @@ def _with_those_before(spans: Sequence[Reading], calls: Sequence[int]) -> Iterat
     """Each call, latest first, with those of its process that started before it, latest first."""
     processes: defaultdict[Process, list[int]] = defaultdict(list)
     for row in calls:
-        processes[process_of(spans[row].raw)].append(row)
+        processes[process_of(spans[row].raw.resource)].append(row)
     for row in reversed(calls):
-        earlier = processes[process_of(spans[row].raw)]
+        earlier = processes[process_of(spans[row].raw.resource)]
         earlier.pop()
         yield row, reversed(earlier[-_LOOK_BACK:])
 

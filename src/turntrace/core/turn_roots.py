@@ -214,14 +214,14 @@ class _Windows:
             if draft.completed_ns is not None:
                 reading = readings[draft.rows[0] if draft.root is None else draft.root]
                 groups[reading.raw.trace_id].append(draft)
-                groups[process_of(reading.raw)].append(draft)
+                groups[process_of(reading.raw.resource)].append(draft)
         self._groups = {key: _Group(group) for key, group in groups.items()}
 
     def around(self, row: int) -> Draft | None:
         """The turn whose window holds the span, if there is exactly one."""
         reading = self._readings[row]
         has_parent = row in self._readings.orphans or row in self._readings.cyclic
-        group = self._groups.get(reading.raw.trace_id if has_parent else process_of(reading.raw))
+        group = self._groups.get(reading.raw.trace_id if has_parent else process_of(reading.raw.resource))
         late_ns = SLACK_NS if reading.verdict.dialect in _STRAYING else 0
         end_ns = max(reading.start_ns, reading.end_ns - late_ns)
         return None if group is None else group.around(reading.start_ns, end_ns)

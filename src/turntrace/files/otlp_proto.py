@@ -21,7 +21,7 @@ from turntrace.files.otlp_values import (
 )
 from turntrace.files.raw_spans import RawSpans
 
-__all__ = ["frames", "is_framed", "read_message"]
+__all__ = ["frames", "is_framed", "raw_span", "read_message", "scalars"]
 
 _LENGTH_BYTES: Final = 4
 _RESOURCE_SPANS: Final = 1
@@ -95,7 +95,7 @@ def _read_resource(data: bytes, offset: int, spans: RawSpans) -> None:
         data, may_be_cut=True
     ):  # in the order of their numbers, as every encoder writes them
         if number == _RESOURCE:
-            resource = _attributes(_message(Resource, part).attributes)
+            resource = scalars(_message(Resource, part).attributes)
         elif number == _SCOPE_SPANS:
             _read_scope(part, resource, offset, spans)
 
@@ -109,7 +109,7 @@ def _read_scope(data: bytes, resource: Mapping[str, Any], offset: int, spans: Ra
         if number == _SCOPE:
             scope = _message(InstrumentationScope, part).name
         elif number == _SPANS:
-            span = _span(_message(Span, part), scope, resource)
+            span = raw_span(_message(Span, part), scope, resource)
             if isinstance(span, str):
                 spans.issue("id_invalid", span, None, offset)
             else:
@@ -123,7 +123,8 @@ def _message(kind: Any, data: bytes) -> Any:
         raise _DamagedError(f"a {kind.__name__} is no message") from error
 
 
-def _span(span: Any, scope: str, resource: Mapping[str, Any]) -> RawSpan | str:
+def raw_span(span: Any, scope: str, resource: Mapping[str, Any]) -> RawSpan | str:
+    """The span of a message of protobuf; of one that cannot be used, why."""
     if len(span.trace_id) != TRACE_ID_BYTES or len(span.span_id) != SPAN_ID_BYTES:
         return "a span has no valid trace id or span id; it is left out"
     if not 0 < span.start_time_unix_nano <= MAX_NS:
@@ -139,16 +140,14 @@ def _span(span: Any, scope: str, resource: Mapping[str, Any]) -> RawSpan | str:
         kind=one_of(KINDS, span.kind, ""),
         scope=scope,
         status=status_of({"code": span.status.code}),
-        attributes=_attributes(span.attributes),
-        events=tuple(
-            (event.time_unix_nano, event.name, _attributes(event.attributes)) for event in span.events
-        ),
+        attributes=scalars(span.attributes),
+        events=tuple((event.time_unix_nano, event.name, scalars(event.attributes)) for event in span.events),
         resource=resource,
         remote_parent=span.flags & REMOTE == REMOTE,
     )
 
 
-def _attributes(pairs: Any) -> dict[str, Any]:
+def scalars(pairs: Any) -> dict[str, Any]:
     """The attributes that are scalars or lists of scalars. Deeper values are content and left out."""
     found = {pair.key: _value(pair.value) for pair in pairs}
     return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,206 @@
+"""Reads the queue of received requests and makes turns of them, in a process beside the receiver's.
+
+So a request is acknowledged while a turn is being computed, on another core, and nothing that comes in can
+take the receiver down with it.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from turntrace.collect.closing import Closing
+from turntrace.collect.enrichment import enriched_requests, facts_of_turns
+from turntrace.collect.forwarder import Forwarder
+from turntrace.collect.gathering import Gathering, Trace, Waits
+from turntrace.collect.request_spans import arrived
+from turntrace.collect.sink import RequestFiles
+from turntrace.collect.spool import segments
+from turntrace.collect.spool_reader import Message, SpoolReader
+from turntrace.collect.turn_writer import TurnWriter, attributed
+from turntrace.core.turn_roots import Rule
+from turntrace.files.append import Rotation
+
+__all__ = ["Outcome", "Work", "Worker", "requests_folder"]
+
+_POLL_S: Final = 0.05
+_SLICE_S: Final = 0.25
+_FULL_DISK_S: Final = 1.0
+_LAST_TRIES: Final = 3
+_KEPT_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a worker is to do. ``folder`` has the queues; ``out`` None writes no turns."""
+
+    folder: Path
+    out: Path | None
+    rotation: Rotation
+    waits: Waits
+    exit_s: float = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What a worker did, in numbers."""
+
+    turns: int = 0
+    spans: int = 0
+    unreadable: int = 0
+    late_refused: int = 0
+    kept_dropped: int = 0
+    sent_requests: int = 0
+    given_up_requests: int = 0
+    forward_dropped_bytes: int = 0
+    is_written: bool = True
+    is_delivered: bool = True
+
+    def as_dict(self) -> dict[str, int | bool]:
+        """The numbers by name."""
+        return asdict(self)
+
+
+def requests_folder(folder: Path) -> Path:
+    """Where the queue of received requests lies."""
+    return folder / "requests"
+
+
+class Worker:
+    """``with Worker(work, rule, forwarder) as worker: worker.run(is_over)``."""
+
+    def __init__(self, work: Work, rule: Rule | None, forwarder: Forwarder | None) -> None:
+        self._work = work
+        self._gathering = Gathering(work.waits)
+        self._closing = Closing(rule)
+        self._forwarder = forwarder
+        self._writer = None if work.out is None else TurnWriter(work.out, work.rotation)
+        self._unsent: list[bytes] = []
+        self._stack = ExitStack()
+        self._kept: RequestFiles | None = None
+        self._kept_bytes = 0
+        self.outcome = Outcome()
+
+    def __enter__(self) -> Self:
+        """Open the queue; what an earlier process left in it may stand in the file already.
+
+        Raises:
+            OSError: when the queue or the trace cannot be read.
+        """
+        folder = requests_folder(self._work.folder)
+        if self._writer is not None and segments(folder):
+            self._writer.remember_file()
+        self._reader = SpoolReader(folder)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def run(self, is_over: Callable[[], bool]) -> Outcome:
+        """Work until ``is_over`` says that nothing more is written to the queue and all of it is read."""
+        while True:
+            was_over = is_over()
+            read = self._read(is_last=was_over)
+            is_stored = self._close(self._gathering.due(time.monotonic()), is_last=False)
+            if not is_stored and not self._wait_for_room(is_over):
+                break
+            if was_over and not read:
+                break
+            if not read:
+                time.sleep(_POLL_S)
+        return self._finish()
+
+    def _read(self, *, is_last: bool) -> bool:
+        """Take what is queued, for a slice of time; whether there was anything."""
+        until_s = time.monotonic() + _SLICE_S
+        found = False
+        for message in self._reader.messages(is_last=is_last):
+            found = True
+            self._take(message)
+            if time.monotonic() > until_s:
+                break
+        return found
+
+    def _take(self, message: Message) -> None:
+        if message.signal != "traces":
+            self._keep(message)
+            return
+        try:
+            spans = list(arrived(message.body, message.kind, with_origin=self._forwarder is not None))
+        except Exception:  # noqa: BLE001 - what one request holds must not cost the others
+            self.outcome.unreadable += 1
+            return
+        self.outcome.spans += len(spans)
+        self._gathering.add(spans, message.number, time.monotonic())
+
+    def _keep(self, message: Message) -> None:
+        """Logs and metrics lie beside the trace as they came, up to a bound, for who reads them."""
+        out = self._work.out
+        self._kept_bytes += len(message.body)
+        if out is None or self._kept_bytes > _KEPT_BYTES:
+            self.outcome.kept_dropped += 1
+            return
+        if self._kept is None:
+            self._kept = self._stack.enter_context(RequestFiles(out.with_name(f"{out.name}.otlp")))
+        try:
+            self._kept.take(message.signal, message.body, message.kind)
+        except OSError:
+            self.outcome.kept_dropped += 1
+
+    def _close(self, traces: Iterable[Trace], *, is_last: bool) -> bool:
+        """Make turns of ``traces``; False when the disk did not take all of what followed."""
+        turns, closed = self._closing.turns(traces, time.monotonic(), is_last=is_last)
+        known = [(turn, attributed(turn) if turn.parent_run_id is None else None) for turn in turns]
+        if self._writer is not None:
+            try:
+                self._writer.add((turn, found) for turn, found in known if found is not None)
+            except OSError:
+                self.outcome.late_refused += 1
+        if self._forwarder is not None:
+            self._unsent += enriched_requests(closed, facts_of_turns(known))
+        return self._store()
+
+    def _store(self) -> bool:
+        """Write what was made; then the requests it was made of may go."""
+        is_written = self._writer is None or self._writer.flush()
+        while self._unsent and self._forwarder is not None:
+            try:
+                self._forwarder.add(self._unsent[0])
+            except OSError:
+                return False
+            del self._unsent[0]
+        if is_written:
+            self._reader.release(self._gathering.numbers | self._closing.numbers)
+        return is_written
+
+    def _wait_for_room(self, is_over: Callable[[], bool]) -> bool:
+        """Wait for a full disk to take what waits; False when it does not before the end."""
+        tries = 0
+        while not self._store():
+            if is_over():
+                tries += 1
+            if tries > _LAST_TRIES:
+                return False
+            time.sleep(_FULL_DISK_S)
+        return True
+
+    def _finish(self) -> Outcome:
+        outcome = self.outcome
+        outcome.is_written = self._close(self._gathering.all(), is_last=True) or self._wait_for_room(
+            lambda: True
+        )
+        outcome.unreadable += self._closing.unreadable
+        if self._writer is not None:
+            outcome.turns = self._writer.turns
+            outcome.late_refused += self._writer.fragments_refused
+        if self._forwarder is not None:
+            outcome.is_delivered = self._forwarder.stop(self._work.exit_s)
+            outcome.sent_requests = self._forwarder.sent_requests
+            outcome.given_up_requests = self._forwarder.given_up
+            outcome.forward_dropped_bytes = self._forwarder.dropped_bytes
+        return outcome
