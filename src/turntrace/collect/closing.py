@@ -7,7 +7,8 @@ from typing import Final
 from turntrace.collect.gathering import Trace
 from turntrace.core.dialects import classify
 from turntrace.core.model import RawSpan, Turn
-from turntrace.core.turn_roots import Rule, process_of
+from turntrace.core.root_calls import process_of
+from turntrace.core.turn_roots import Rule
 from turntrace.core.turns import assemble
 
 __all__ = ["Closing"]
