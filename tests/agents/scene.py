@@ -34,12 +34,12 @@ RUN_S = 120
 RESULTS = ('"function_call_output"', '"tool_result"', '"functionResponse"', '"role": "tool"')
 """How each API sends a tool's result back."""
 TOLD = ("received_ms", "first_content_ms", "last_content_ms", "done_ms", "status", "tokens", "model")
-TOOL = f"""import time
-began = time.time_ns()
-time.sleep({SECONDS})
-open("ran.json", "w").write('{{"start_ns": %d, "end_ns": %d}}' % (began, time.time_ns()))
-print("all is well")
+TOOL = f"""began=$(date +%s%N)
+sleep {SECONDS}
+echo "{{\\"start_ns\\": $began, \\"end_ns\\": $(date +%s%N)}}" > ran.json
+echo all is well
 """
+"""A shell starts at once, which an interpreter does not."""
 KEPT = ("LANG", "TZ")
 
 
@@ -78,7 +78,7 @@ def play(name: str, telemetry: Telemetry = switched_on) -> Played:
         home, work = folder / "home", folder / "work"
         home.mkdir()
         work.mkdir()
-        (work / "tool.py").write_text(TOOL)
+        (work / "tool.sh").write_text(TOOL)
         environment = {key: value for key in KEPT if (value := os.environ.get(key))}
         environment |= {"PATH": with_node()["PATH"], "HOME": str(home), "CI": "1"}
         environment |= {"NO_PROXY": "127.0.0.1,localhost", **setup.prepare(home, server.url)}
@@ -123,11 +123,11 @@ class Director:
             return Step(text=text, ttft_s=0.05, latency_s=0.05, input_tokens=90, output_tokens=6)
         if what == "tool":
             call = ToolCall(self._setup.tool, self._setup.call)
-            return Step(tools=(call,), ttft_s=0.8, input_tokens=1200, output_tokens=30, cached_tokens=800)
+            return Step(tools=(call,), ttft_s=3.0, input_tokens=1200, output_tokens=30, cached_tokens=800)
         text = "The script ran and said that all is well."
         return Step(
             text=text,
-            ttft_s=0.5,
+            ttft_s=2.0,
             chunks=6,
             gap_s=0.05,
             input_tokens=1300,
@@ -140,4 +140,4 @@ class Director:
         said = json.dumps(body)
         if any(mark in said for mark in RESULTS):
             return "answer"
-        return "tool" if "tool.py" in said and f'"{self._setup.tool}"' in said else "beside"
+        return "tool" if "tool.sh" in said and f'"{self._setup.tool}"' in said else "beside"

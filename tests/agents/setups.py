@@ -11,8 +11,8 @@ __all__ = ["AGENTS", "CACHE", "SETUPS", "Setup", "program"]
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".agents"
 AGENTS: Mapping[str, Mapping[str, str]] = json.loads((HERE / "agents.json").read_text())
-PROMPT = "Run the script tool.py and tell me what it says."
-COMMAND = "python3 tool.py"
+PROMPT = "Run the script tool.sh and tell me what it says."
+COMMAND = "sh tool.sh"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,9 +63,9 @@ def inspect_foreign(path: str, file: BinaryIO, head: bytes, lost: Iterable[str])
         read_json(bounded_lines(file, MAX_DOCUMENT_BYTES), spans)
     else:
         read_binary(file, head, spans)
-    found = Found(path=path, turns=len(assemble(spans.spans)), issues=spans.issues)
+    found = Found(path=path, turns=len(assemble(spans.spans, events=spans.events)), issues=spans.issues)
     found.cut(lost)
-    if not spans.spans:
+    if not spans.spans and not spans.events:
         found.issues.append(Issue(code="no_header", message=NO_FORMAT))
     found.ok = not any(issue.severity == "error" for issue in found.issues)
     return found

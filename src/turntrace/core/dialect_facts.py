@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from turntrace.core import attributes as names
+from turntrace.core.agent_dialects import agent_facts
 from turntrace.core.dialect_model import Facts, Tokens
 
 __all__ = ["FACTS", "OWN"]
@@ -88,6 +89,27 @@ _LITELLM_USAGE: Final = "llm.openai.usage#"
 _LANGSMITH_USAGE: Final = "langsmith.metadata.usage_metadata#"
 _LANGFUSE_USAGE: Final = "langfuse.observation.usage_details#"
 
+_VERCEL_AI: Final = replace(
+    _GENAI,
+    tokens=Tokens(
+        input=(names.INPUT_TOKENS, "ai.usage.inputTokens", "ai.usage.promptTokens"),
+        output=(names.OUTPUT_TOKENS, "ai.usage.outputTokens", "ai.usage.completionTokens"),
+        cached=("ai.usage.cachedInputTokens",),
+        reasoning=("ai.usage.reasoningTokens",),
+        total=("ai.usage.totalTokens",),
+    ),
+    agent=("ai.telemetry.functionId",),
+    tool=("ai.toolCall.name",),
+    model=(names.REQUEST_MODEL, names.RESPONSE_MODEL, "ai.model.id"),
+    provider=(names.PROVIDER, names.SYSTEM, "ai.model.provider"),
+    response_id=(names.RESPONSE_ID, "ai.response.id"),
+    finished=(names.FINISH_REASONS, "ai.response.finishReason"),
+    answered=(*_GENAI.answered, "ai.response.finishReason"),
+    first_chunk=(("ai.response.msToFirstChunk", _NS_PER_MS),),
+    affixes=(),
+    request=("ai.prompt.messages",),
+)
+
 FACTS: Final[Mapping[str, Facts]] = {
     "otel": _GENAI,
     "otel_genai": _GENAI,
@@ -135,26 +157,7 @@ FACTS: Final[Mapping[str, Facts]] = {
         response_id=(names.RESPONSE_ID, "llm.openai.id"),
         answered=(*_GENAI.answered, "llm.openai.id"),
     ),
-    "vercel_ai": replace(
-        _GENAI,
-        tokens=Tokens(
-            input=(names.INPUT_TOKENS, "ai.usage.inputTokens", "ai.usage.promptTokens"),
-            output=(names.OUTPUT_TOKENS, "ai.usage.outputTokens", "ai.usage.completionTokens"),
-            cached=("ai.usage.cachedInputTokens",),
-            reasoning=("ai.usage.reasoningTokens",),
-            total=("ai.usage.totalTokens",),
-        ),
-        agent=("ai.telemetry.functionId",),
-        tool=("ai.toolCall.name",),
-        model=(names.REQUEST_MODEL, names.RESPONSE_MODEL, "ai.model.id"),
-        provider=(names.PROVIDER, names.SYSTEM, "ai.model.provider"),
-        response_id=(names.RESPONSE_ID, "ai.response.id"),
-        finished=(names.FINISH_REASONS, "ai.response.finishReason"),
-        answered=(*_GENAI.answered, "ai.response.finishReason"),
-        first_chunk=(("ai.response.msToFirstChunk", _NS_PER_MS),),
-        affixes=(),
-        request=("ai.prompt.messages",),
-    ),
+    "vercel_ai": _VERCEL_AI,
     "anthropic": replace(
         _GENAI,
         finished=(names.FINISH_REASONS, "anthropic.message.stop_reason"),
@@ -212,5 +215,6 @@ FACTS: Final[Mapping[str, Facts]] = {
         affixes=(("", ""),),
         request=("langfuse.observation.input",),
     ),
+    **agent_facts(_GENAI, _VERCEL_AI),
 }
 """The facts of each dialect, by the name that its verdicts carry."""

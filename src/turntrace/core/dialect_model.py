@@ -65,6 +65,7 @@ class Tokens:
     reasoning: tuple[str, ...] = ()
     total: tuple[str, ...] = ()
     input_excludes_cache: bool = False
+    output_excludes_reasoning: bool = False
     zero_is_missing: bool = False
 
 
@@ -76,7 +77,8 @@ class Facts:
     name of the tool or agent in the span's own name; an empty pair takes the whole name.
     ``request``: what was sent, if content is kept. ``cut_by_error``: what a failed call without a finish
     reason counted is not its usage. ``exception_is_failure``: spans that failed have an exception event and
-    the status ok.
+    the status ok. ``called``: the agent, where a turn does not
+    name it.
     """
 
     tokens: Tokens
@@ -94,3 +96,4 @@ class Facts:
     request: tuple[str, ...] = ()
     cut_by_error: bool = True
     exception_is_failure: bool = False
+    called: str | None = None

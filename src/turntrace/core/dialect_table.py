@@ -10,6 +10,7 @@ from functools import cache
 from typing import Final
 
 from turntrace.core import attributes as names
+from turntrace.core.agent_dialects import AGENT_ROWS
 from turntrace.core.contract import PHASES
 from turntrace.core.dialect_facts import OWN
 from turntrace.core.dialect_model import Role, Row, Verdict
@@ -79,6 +80,7 @@ def _genai(dialect: str, *scopes: str, **special: str) -> Row:
 ROWS: Final = (
     Row(names.PHASE, _meanings(OWN, _OWN_PHASES), (OWN,), _verdict(OWN, Role.LEAF)),
     Row(names.PHASE, _meanings(OWN, {"turn": Role.TURN})),
+    *AGENT_ROWS,
     Row("logfire.span_type", _meanings("logfire", {"pending_span": Role.DROP, "log": Role.STRUCTURE})),
     Row(
         "langsmith.span.kind",

@@ -77,7 +77,7 @@ def classify(scope: str, name: str, kind: str, attributes: Mapping[str, Any]) ->
     >>> classify("my.app", "handle", "internal", {}).role
     <Role.LEAF: 'leaf'>
     """
-    exact, rows = _rows(scope)
+    exact, rows, fallback = _rows(scope)
     if name in exact:
         return exact[name]
     get = attributes.get
@@ -88,7 +88,7 @@ def classify(scope: str, name: str, kind: str, attributes: Mapping[str, Any]) ->
         verdict = verdicts.get(value, otherwise) if isinstance(value, str) else otherwise
         if verdict is not None:
             return _overruled(verdict, value, name, named) if named else verdict
-    return _by_shape(name, kind, attributes)
+    return _by_shape(name, kind, attributes) if fallback is None else fallback
 
 
 _Named = tuple[tuple[str, str, str, Verdict], ...]
@@ -96,11 +96,12 @@ _Keyed = tuple[str, Mapping[str, Verdict], Verdict | None, _Named]
 
 
 @lru_cache(maxsize=512)
-def _rows(scope: str) -> tuple[Mapping[str, Verdict], tuple[_Keyed, ...]]:
-    """The rows that can know spans of ``scope``: by exact name, and by attribute in order."""
+def _rows(scope: str) -> tuple[Mapping[str, Verdict], tuple[_Keyed, ...], Verdict | None]:
+    """The rows that can know spans of ``scope``: by exact name, by attribute in order, and for the rest."""
     mine = [row for row in ROWS if not row.scopes or scope.startswith(row.scopes)]
     exact = {name: verdict for row in mine if not row.key for name, verdict in row.verdicts.items()}
-    return exact, tuple(_keyed(row) for row in mine if row.key)
+    fallback = next((row.otherwise for row in mine if not row.key and row.otherwise), None)
+    return exact, tuple(_keyed(row) for row in mine if row.key), fallback
 
 
 def _keyed(row: Row) -> _Keyed:
@@ -146,7 +147,8 @@ def describe(verdict: Verdict, name: str, attributes: Mapping[str, Any]) -> Desc
                 break
     named = _NAMED_AFTER.get(verdict.phase or verdict.role)
     if named is not None and named not in found:
-        found[named] = _without(verdict, name)
+        called = FACTS[verdict.dialect].called if verdict.role is Role.TURN else None
+        found[named] = _without(verdict, name) or called
     return Description(**found) if found else _NOTHING
 
 
@@ -224,9 +226,11 @@ def usage_of(
     if failed and facts.cut_by_error and not _any(attributes, facts.finished):
         counts = {}
     cached, cache_write = counts.get("cached"), counts.get("cache_write")
-    tokens_in = counts.get("input")
+    tokens_in, tokens_out = counts.get("input"), counts.get("output")
     if facts.tokens.input_excludes_cache:
         tokens_in = inclusive_input(tokens_in, cached, cache_write)
+    if facts.tokens.output_excludes_reasoning and tokens_out is not None:
+        tokens_out += counts.get("reasoning", 0)
     return Usage(
         span_id=span_id,
         provenance="reported" if "input" in counts or "output" in counts else "missing",
@@ -235,7 +239,7 @@ def usage_of(
         input_tokens=tokens_in,
         cached_input_tokens=cached,
         cache_write_tokens=cache_write,
-        output_tokens=counts.get("output"),
+        output_tokens=tokens_out,
         reasoning_tokens=counts.get("reasoning"),
         raw=raw,
     )

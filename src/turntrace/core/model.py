@@ -18,6 +18,8 @@ __all__ = [
     "Outcome",
     "ParentSource",
     "Provenance",
+    "RawEvent",
+    "RawPoint",
     "RawSpan",
     "Span",
     "SpanStatus",
@@ -71,6 +73,32 @@ class RawSpan:
     events: tuple[tuple[int, str, Mapping[str, Any]], ...] = ()
     resource: Mapping[str, Any] = field(default_factory=dict)
     remote_parent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawEvent:
+    """A log event of a coding agent; ids are empty where it was written under no span."""
+
+    name: str
+    at_ns: int
+    trace_id: str = ""
+    span_id: str = ""
+    scope: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    resource: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawPoint:
+    """One point of a counter: what was counted since ``start_ns``, or since the last point if ``is_delta``."""
+
+    name: str
+    value: int
+    start_ns: int
+    at_ns: int
+    is_delta: bool
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    resource: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

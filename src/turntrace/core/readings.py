@@ -1,11 +1,14 @@
 """Raw spans made ready for assembly: each once, read by its dialect, in a forest without cycles."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from turntrace.core.agent_spans import agent_spans
 from turntrace.core.dialects import Role, classify
+from turntrace.core.event_spans import Told
 from turntrace.core.late_streams import with_whole_streams
 from turntrace.core.model import RawSpan
+from turntrace.core.open_calls import cut_at_tools
 from turntrace.core.reading import Reading, reading_of
 from turntrace.core.root_calls import seen_twice
 from turntrace.core.tree import NO_ROW, lasts, on_cycles, preorder
@@ -20,7 +23,8 @@ class Readings:
     ``parents`` holds NO_ROW for the top level: spans without a parent, with one that is not here
     (``orphans``), and those that were on a cycle (``cyclic``). ``twice``: rows whose id came more than once.
     ``late``: calls whose span ended before their stream did, put right. ``adopted``: calls without a parent,
-    below the span that another instrumentation made of the same call.
+    below the span that another instrumentation made of the same call. ``waited``: calls
+    whose span waited for their tools, cut.
     """
 
     rows: Sequence[Reading]
@@ -31,6 +35,7 @@ class Readings:
     twice: frozenset[int]
     late: frozenset[int]
     adopted: frozenset[int]
+    waited: frozenset[int]
 
     def __getitem__(self, row: int) -> Reading:
         return self.rows[row]
@@ -57,10 +62,15 @@ def distinct(spans: Iterable[RawSpan]) -> tuple[list[RawSpan], set[tuple[str, st
     return list(kept.values()), twice
 
 
-def read(spans: Iterable[RawSpan]) -> Readings:
-    """Read every span by its dialect and plant the forest. Spans that a dialect drops are left out."""
+def read(spans: Iterable[RawSpan], told: Told | None = None) -> Readings:
+    """Read every span by its dialect and plant the forest. Spans that a dialect drops are left out.
+
+    ``told`` is what log events beside the spans say.
+    """
     unique, twice = distinct(spans)
     unique, late = with_whole_streams(unique)
+    prepared, waited = cut_at_tools(agent_spans(unique, Told() if told is None else told))
+    unique = list(prepared)
     unique.sort(key=lambda span: (span.start_ns, span.span_id, span.trace_id))
     verdicts = [classify(span.scope, span.name, span.kind, span.attributes) for span in unique]
     wanted = {(span.trace_id, span.parent_id) for span in unique}
@@ -86,7 +96,7 @@ def read(spans: Iterable[RawSpan]) -> Readings:
     planted = [kept[row] for row in order]
     above = [NO_ROW if parents[row] == NO_ROW else place[parents[row]] for row in order]
     return Readings(
-        rows=planted,
+        rows=[_named(planted, row, parent) for row, parent in enumerate(above)],
         parents=above,
         lasts=[last[row] for row in order],
         orphans=frozenset(
@@ -98,6 +108,7 @@ def read(spans: Iterable[RawSpan]) -> Readings:
         twice=_rows_of(twice, planted),
         late=_rows_of(late, planted),
         adopted=frozenset(place[row] for row in adopted),
+        waited=_rows_of(waited, planted),
     )
 
 
@@ -107,3 +118,14 @@ def _key(span: RawSpan) -> tuple[str, str]:
 
 def _rows_of(keys: Collection[tuple[str, str]], planted: Iterable[Reading]) -> frozenset[int]:
     return frozenset(row for row, reading in enumerate(planted) if _key(reading.raw) in keys)
+
+
+def _named(rows: Sequence[Reading], row: int, parent: int) -> Reading:
+    """A tool without a name has that of the structure right around it."""
+    reading = rows[row]
+    if reading.verdict.phase != "tool_execution" or reading.facts.tool is not None or parent == NO_ROW:
+        return reading
+    around = rows[parent]
+    if around.verdict.role is not Role.STRUCTURE or around.facts.tool is None:
+        return reading
+    return replace(reading, facts=replace(reading.facts, tool=around.facts.tool))

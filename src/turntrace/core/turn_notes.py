@@ -67,6 +67,11 @@ def warnings_of(readings: Readings, draft: Draft, layout: Layout, usage: Sequenc
             "calls whose span ended before their stream did, as long as the record beside it says",
             readings.late.intersection(rows),
         ),
+        (
+            "ended_with_tools",
+            "calls whose span stayed open while their tools ran, cut where the tools began",
+            readings.waited.intersection(rows),
+        ),
         ("folded", "spans that repeat a model call another span stands for, left out", layout.calls.into),
         ("parent_inferred", "spans that lie in this turn by time, not by a parent id", draft.inferred),
         (

@@ -10,13 +10,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from turntrace.core.agent_dialects import CODING_AGENTS
 from turntrace.core.dialect_facts import OWN
 from turntrace.core.dialect_model import Role
 from turntrace.core.model import RawSpan, TurnSource
 from turntrace.core.readings import NO_ROW, Reading, Readings
 from turntrace.core.root_calls import SLACK_NS, process_of
 
-__all__ = ["MAX_NESTED_DEPTH", "Draft", "Rule", "is_turn", "nested", "outermost", "run_id"]
+__all__ = [
+    "MAX_NESTED_DEPTH",
+    "Draft",
+    "Overlapping",
+    "Rule",
+    "is_turn",
+    "nested",
+    "outermost",
+    "run_id",
+]
 
 Rule = Callable[[RawSpan], bool]
 """Says of a span whether it is a turn; overrules (a), (b) and (c)."""
@@ -35,7 +45,8 @@ class Draft:
     """A turn to be. ``root`` is its root's row, None for a root that is not here or is itself a phase.
 
     ``rows`` are its spans without the root, in preorder within each part. ``inferred`` are the rows that
-    time, not a parent id, put here. ``parents`` are the ids of a root that never arrived.
+    time, not a parent id, put here. ``parents`` are the ids of a root that never arrived. ``agent``: who it is, where no root
+    says so.
     """
 
     root: int | None
@@ -47,6 +58,7 @@ class Draft:
     absent_ids: frozenset[str] = frozenset()
     inferred: set[int] = field(default_factory=set)
     parent_run_id: str | None = None
+    agent: str | None = None
 
 
 def is_turn(reading: Reading) -> bool:
@@ -56,6 +68,12 @@ def is_turn(reading: Reading) -> bool:
 
 def _is_own_turn(reading: Reading) -> bool:
     return reading.verdict.role is Role.TURN and reading.verdict.dialect == OWN
+
+
+def _is_whole(reading: Reading) -> bool:
+    """Whether a root of this kind may hang below another process that its exporter does not tell of."""
+    verdict = reading.verdict
+    return verdict.role is Role.TURN and verdict.dialect in CODING_AGENTS
 
 
 def outermost(readings: Readings, rule: Rule | None = None) -> list[Draft]:
@@ -87,7 +105,8 @@ def _tops(readings: Readings, *, interrupted: bool) -> tuple[list[int], dict[str
     for row in (row for row, parent in enumerate(readings.parents) if parent == NO_ROW):
         reading = readings[row]
         is_orphan = row in readings.orphans
-        if row in readings.cyclic or (is_orphan and not reading.raw.remote_parent):
+        is_lost = is_orphan and not reading.raw.remote_parent and not _is_whole(reading)
+        if row in readings.cyclic or is_lost:
             lost.append(row)
         elif not is_orphan and _is_stray(reading):
             loose.append(row)
@@ -215,7 +234,7 @@ class _Windows:
                 reading = readings[draft.rows[0] if draft.root is None else draft.root]
                 groups[reading.raw.trace_id].append(draft)
                 groups[process_of(reading.raw.resource)].append(draft)
-        self._groups = {key: _Group(group) for key, group in groups.items()}
+        self._groups = {key: Overlapping(group) for key, group in groups.items()}
 
     def around(self, row: int) -> Draft | None:
         """The turn whose window holds the span, if there is exactly one."""
@@ -227,7 +246,7 @@ class _Windows:
         return None if group is None else group.around(reading.start_ns, end_ns)
 
 
-class _Group:
+class Overlapping:
     """Turns by start, with the two that end last among those that started so far."""
 
     def __init__(self, drafts: Sequence[Draft]) -> None:

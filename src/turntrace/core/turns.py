@@ -6,10 +6,13 @@ from typing import Any, Final, get_args
 
 from turntrace.core import attributes as names
 from turntrace.core.dialect_facts import OWN
-from turntrace.core.model import ParentSource, RawSpan, Span, Turn, TurnStatus, Usage
+from turntrace.core.event_spans import told
+from turntrace.core.joined_turns import joined
+from turntrace.core.model import ParentSource, RawEvent, RawPoint, RawSpan, Span, Turn, TurnStatus, Usage
 from turntrace.core.readings import Reading, Readings, read
 from turntrace.core.retry_waits import with_retry_waits
 from turntrace.core.span_records import Place, outcome_of, placed, span_from_raw
+from turntrace.core.token_counters import with_counted_tokens
 from turntrace.core.turn_layout import Layout, lay_out
 from turntrace.core.turn_notes import marks_of, warnings_of
 from turntrace.core.turn_roots import Draft, Rule, is_turn, nested, outermost, run_id
@@ -19,11 +22,23 @@ __all__ = ["assemble", "outcome_of", "span_from_raw"]
 _STATUSES: Final[dict[str, TurnStatus]] = {status: status for status in get_args(TurnStatus)}
 
 
-def assemble(spans: Iterable[RawSpan], *, rule: Rule | None = None) -> list[Turn]:
+def assemble(
+    spans: Iterable[RawSpan],
+    *,
+    rule: Rule | None = None,
+    events: Iterable[RawEvent] = (),
+    points: Iterable[RawPoint] = (),
+    whole_run: bool = False,
+) -> list[Turn]:
     """Make turns of ``spans``, in any order: outermost ones by start, each followed by those inside it.
 
-    ``rule`` says of a span whether it is a turn and overrules what dialects and local roots say. Spans
-    that belong to no turn are left out.
+    Args:
+        spans: those that belong to no turn are left out.
+        rule: says of a span whether it is a turn and overrules what dialects and local roots say.
+        events: what a coding agent logs beside its spans, or without any.
+        points: what it counts.
+        whole_run: all of it is of one process and its children, as ``run`` records it: roots that are no
+            turns of their own are one turn.
 
     >>> raw = RawSpan(
     ...     span_id="01",
@@ -37,13 +52,17 @@ def assemble(spans: Iterable[RawSpan], *, rule: Rule | None = None) -> list[Turn
     >>> [(turn.turn_source, turn.rounds, dict(turn.counters)) for turn in assemble([raw])]
     [('local_root', 1, {'model_requests': 1, 'tool_calls': 0})]
     """
-    readings = read(spans)
+    heard = told(events)
+    readings = read(spans, heard)
+    drafts = outermost(readings, rule)
+    if rule is None:
+        drafts = joined(readings, drafts, heard.prompts, whole_run=whole_run)
     turns: list[Turn] = []
-    for draft in outermost(readings, rule):
+    for draft in drafts:
         outer = _turn(readings, draft)
         turns.append(outer)
         turns.extend(_turn(readings, inner) for inner in nested(readings, draft, outer.run_id))
-    return turns
+    return with_counted_tokens(turns, points)
 
 
 def _turn(readings: Readings, draft: Draft) -> Turn:
@@ -64,7 +83,7 @@ def _turn(readings: Readings, draft: Draft) -> Turn:
         root_name="" if root is None else root.raw.name,
         parent_run_id=draft.parent_run_id,
         session_id=_first(readings[row].facts.session_id for row in (first, *draft.rows)) or "",
-        agent=root.facts.agent if root is not None and is_turn(root) else None,
+        agent=root.facts.agent if root is not None and is_turn(root) else draft.agent,
         model=_first(call.facts.model for call in calls),
         provider=_first(call.facts.provider for call in calls),
         source=_source(readings, draft, layout),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from turntrace.core.model import RawSpan
 from turntrace.files.documents import Document
+from turntrace.files.otlp_json_signals import LOGS, METRICS, events_in, points_in
 from turntrace.files.otlp_values import (
     KINDS,
     REMOTE,
@@ -28,14 +29,14 @@ from turntrace.files.raw_spans import RawSpans
 
 __all__ = ["OtlpReader"]
 
-_OTHER_SIGNALS: Final = frozenset({"resourceMetrics", "resource_metrics", "resourceLogs", "resource_logs"})
 _TRACES: Final = ("resourceSpans", "resource_spans", "batches")
+_SIGNALS: Final = frozenset({*_TRACES, *LOGS, *METRICS})
 _WRAPPERS: Final = ("trace", "result")
 """Under these a trace store's own answers hold what OTLP has at the top."""
 
 
 class OtlpReader:
-    """Takes the spans out of documents into ``spans``."""
+    """Takes the spans out of documents into ``spans``, and what is read of logs and metrics."""
 
     __slots__ = ("_at", "_spans")
 
@@ -51,6 +52,15 @@ class OtlpReader:
             inner = value.get(wrapper)
             if isinstance(inner, dict) and not value.keys() & set(_TRACES):
                 value = inner
+        self._add_spans(value)
+        for event in events_in(value, self._list):
+            self._spans.keep_event(event, *self._at)
+        for point in points_in(value, self._list):
+            self._spans.keep_point(point, *self._at)
+        if not value.keys() & _SIGNALS:
+            self._issue("unknown_type", "the record holds nothing known")
+
+    def _add_spans(self, value: Mapping[str, Any]) -> None:
         for resource_spans in self._list(value, *_TRACES):
             resource = attributes_of(first_of(resource_spans, "resource"))
             for scope_spans in self._list(
@@ -60,9 +70,6 @@ class OtlpReader:
                 name = string(scope.get("name")) if isinstance(scope, dict) else ""
                 for span in self._list(scope_spans, "spans"):
                     self._add_span(span, resource, name)
-        if not value.keys() & set(_TRACES):
-            known = "no traces" if value.keys() & _OTHER_SIGNALS else "nothing known"
-            self._issue("unknown_type", f"the record holds {known}")
 
     def _issue(self, code: str, message: str) -> None:
         self._spans.issue(code, message, *self._at)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Final
 
 from turntrace.core.model import RawSpan
 from turntrace.files.documents import MAX_DOCUMENT_BYTES
+from turntrace.files.otlp_proto_signals import event_of, points_of, signal_of
 from turntrace.files.otlp_values import (
     KINDS,
     MAX_NS,
@@ -19,6 +20,7 @@ from turntrace.files.otlp_values import (
     one_of,
     status_of,
 )
+from turntrace.files.proto_wire import DamagedError, parts, varint
 from turntrace.files.raw_spans import RawSpans
 
 __all__ = ["frames", "is_framed", "raw_span", "read_message", "scalars"]
@@ -31,17 +33,6 @@ _SCOPE: Final = 1
 _SPANS: Final = 2
 _FIRST_TAG: Final = 0x0A
 """The first byte of every message of resource spans: field 1, of a length."""
-
-_VARINT_BYTES: Final = 10
-_FIXED: Final = {1: 8, 5: 4}
-"""Bytes of the wire types whose length is known."""
-
-_LENGTH, _VARINT = 2, 0
-"""Wire types: a length and that many bytes; a number."""
-
-
-class _DamagedError(ValueError):
-    """The bytes are no message from here on."""
 
 
 def is_framed(head: bytes, magic: bytes) -> bool:
@@ -70,10 +61,10 @@ def read_message(message: bytes, offset: int, spans: RawSpans) -> None:
     try:
         if message[:1] != bytes([_FIRST_TAG]):
             message = _without_lengths(message)
-        for number, part in _parts(message, may_be_cut=True):
+        for number, part in parts(message, may_be_cut=True):
             if number == _RESOURCE_SPANS:
                 _read_resource(part, offset, spans)
-    except _DamagedError as error:
+    except DamagedError as error:
         spans.issue("truncated_tail", f"{error}; the spans before the damage are read", None, offset)
 
 
@@ -81,7 +72,7 @@ def _without_lengths(message: bytes) -> bytes:
     """Messages with varint lengths, as one: repeated fields that follow one another are one list."""
     joined, at = [], 0
     while at < len(message):
-        length, at = _varint(message, at)
+        length, at = varint(message, at)
         joined.append(message[at : at + length])
         at += length
     return b"".join(joined)
@@ -91,7 +82,7 @@ def _read_resource(data: bytes, offset: int, spans: RawSpans) -> None:
     from opentelemetry.proto.resource.v1.resource_pb2 import Resource  # noqa: PLC0415 - for such files only
 
     resource: Mapping[str, Any] = {}
-    for number, part in _parts(
+    for number, part in parts(
         data, may_be_cut=True
     ):  # in the order of their numbers, as every encoder writes them
         if number == _RESOURCE:
@@ -102,25 +93,50 @@ def _read_resource(data: bytes, offset: int, spans: RawSpans) -> None:
 
 def _read_scope(data: bytes, resource: Mapping[str, Any], offset: int, spans: RawSpans) -> None:
     from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope  # noqa: PLC0415 - as above
-    from opentelemetry.proto.trace.v1.trace_pb2 import Span  # noqa: PLC0415 - as above
 
     scope = ""
-    for number, part in _parts(data, may_be_cut=False):
+    for number, part in parts(data, may_be_cut=False):
         if number == _SCOPE:
             scope = _message(InstrumentationScope, part).name
         elif number == _SPANS:
-            span = raw_span(_message(Span, part), scope, resource)
-            if isinstance(span, str):
-                spans.issue("id_invalid", span, None, offset)
-            else:
-                spans.keep(span, None, offset)
+            _READERS[signal_of(part)](part, scope, resource, offset, spans)
+
+
+def _read_span(data: bytes, scope: str, resource: Mapping[str, Any], offset: int, spans: RawSpans) -> None:
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span  # noqa: PLC0415 - as above
+
+    span = raw_span(_message(Span, data), scope, resource)
+    if isinstance(span, str):
+        spans.issue("id_invalid", span, None, offset)
+    else:
+        spans.keep(span, None, offset)
+
+
+def _read_log(data: bytes, scope: str, resource: Mapping[str, Any], offset: int, spans: RawSpans) -> None:
+    from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord  # noqa: PLC0415 - as above
+
+    record = _message(LogRecord, data)
+    event = event_of(record, scalars(record.attributes), scope, resource)
+    if event is not None:
+        spans.keep_event(event, None, offset)
+
+
+def _read_metric(data: bytes, _: str, resource: Mapping[str, Any], offset: int, spans: RawSpans) -> None:
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric  # noqa: PLC0415 - as above
+
+    for point in points_of(_message(Metric, data), scalars, resource):
+        spans.keep_point(point, None, offset)
+
+
+_READERS: Final = {"span": _read_span, "log": _read_log, "metric": _read_metric}
+"""What stands where a scope's items stand: the three signals have the same numbers there."""
 
 
 def _message(kind: Any, data: bytes) -> Any:
     try:
         return kind.FromString(data)
     except Exception as error:
-        raise _DamagedError(f"a {kind.__name__} is no message") from error
+        raise DamagedError(f"a {kind.__name__} is no message") from error
 
 
 def raw_span(span: Any, scope: str, resource: Mapping[str, Any]) -> RawSpan | str:
@@ -166,39 +182,3 @@ def _scalar(value: Any) -> Any:
     return (
         getattr(value, kind) if kind in {"string_value", "bool_value", "int_value", "double_value"} else None
     )
-
-
-def _parts(data: bytes, *, may_be_cut: bool) -> Iterator[tuple[int, bytes]]:
-    """Number and content of each field that has a length, the last one as far as it is there or not at all.
-
-    Raises:
-        _DamagedError: where no field begins.
-    """
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        wire = tag & 7
-        if wire == _LENGTH:
-            length, at = _varint(data, at)
-            if at + length > len(data) and not may_be_cut:
-                break
-            yield tag >> 3, data[at : at + length]
-            at += length
-        elif wire == _VARINT:
-            _, at = _varint(data, at)
-        elif wire in _FIXED:
-            at += _FIXED[wire]
-        else:
-            raise _DamagedError("a field of no known type")
-    if at != len(data):
-        raise _DamagedError("the message is cut")
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and the index after it."""
-    number = 0
-    for index, byte in enumerate(data[at : at + _VARINT_BYTES]):
-        number |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says: another byte follows
-            return number, at + index + 1
-    raise _DamagedError("a number without an end")

@@ -21,6 +21,7 @@ __all__ = [
     "id_of",
     "integer",
     "nanoseconds",
+    "number",
     "one_of",
     "signed",
     "status_of",
@@ -81,6 +82,14 @@ def integer(value: object) -> int:
     if isinstance(value, float):
         return int(value) if value.is_integer() else 0
     return value if isinstance(value, int) else 0
+
+
+def number(value: object) -> int | None:
+    """A count: a whole number of 0 or more in any spelling; None for anything else."""
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() else None
+    found = signed(value)
+    return found if found is not None and 0 <= found <= MAX_NS else None
 
 
 def one_of(names: tuple[str, ...], value: object, prefix: str) -> str:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from turntrace.core.codec.decode import read_blocks
 from turntrace.core.codec.fragments import merge_fragments
@@ -39,13 +39,23 @@ class ReadResult:
     issues: list[tuple[str, Issue]] = field(default_factory=list)
 
 
-def read_paths(paths: Sequence[str], *, strict: bool = False, rule: Rule | None = None) -> ReadResult:
+class _How(NamedTuple):
+    """How foreign spans become turns."""
+
+    rule: Rule | None
+    whole_run: bool
+
+
+def read_paths(
+    paths: Sequence[str], *, strict: bool = False, rule: Rule | None = None, whole_run: bool = False
+) -> ReadResult:
     """The turns of ``paths`` (``-`` is standard input), in order.
 
     Args:
         paths: files to read; the journals beside a file are read before it.
         strict: whether the first issue of severity error is raised.
         rule: which span of a foreign trace is a turn, instead of what its dialect says.
+        whole_run: each foreign trace is of one process and its children: roots are joined to one turn.
 
     Raises:
         TraceReadError: when a path cannot be opened or holds nothing that can be read.
@@ -53,7 +63,7 @@ def read_paths(paths: Sequence[str], *, strict: bool = False, rule: Rule | None 
     """
     result = ReadResult()
     for path in paths:
-        turns, issues = _read(path, rule)
+        turns, issues = _read(path, _How(rule, whole_run))
         if strict:
             _raise_first(path, issues)
         result.turns.extend(turns)
@@ -61,21 +71,19 @@ def read_paths(paths: Sequence[str], *, strict: bool = False, rule: Rule | None 
     return result
 
 
-def _read(path: str, rule: Rule | None) -> tuple[list[Turn], list[Issue]]:
+def _read(path: str, how: _How) -> tuple[list[Turn], list[Issue]]:
     if path == STDIN:
-        return _read_stream(sys.stdin.buffer, path, [], rule)
+        return _read_stream(sys.stdin.buffer, path, [], how)
     try:
         # journals first: a turn that closes meanwhile stands in both, one that closed before in the file
         parts = read_parts(Path(path))
         with Path(path).open("rb") as file:
-            return _read_stream(file, path, parts, rule)
+            return _read_stream(file, path, parts, how)
     except OSError as error:
         raise TraceReadError(error.strerror or str(error), path=path) from error
 
 
-def _read_stream(
-    file: BinaryIO, path: str, parts: list[Part], rule: Rule | None
-) -> tuple[list[Turn], list[Issue]]:
+def _read_stream(file: BinaryIO, path: str, parts: list[Part], how: _How) -> tuple[list[Turn], list[Issue]]:
     spans = RawSpans()
     source, head = plain(file, lambda what: spans.issue("truncated_tail", what, None, None))
     own: list[Turn] = []
@@ -91,9 +99,12 @@ def _read_stream(
         divided = Divided(bounded_lines(source, MAX_DOCUMENT_BYTES), is_record)
         own, issues = _read_trace(divided.mine(), path, parts)
         read_json(divided.others(), spans)
-    if not own and not spans.spans and not is_text(head):
+    if not own and not spans.spans and not spans.events and not is_text(head):
         raise TraceReadError(NO_FORMAT, path=path)
-    return own + assemble(spans.spans, rule=rule), issues + spans.issues
+    turns = assemble(
+        spans.spans, rule=how.rule, events=spans.events, points=spans.points, whole_run=how.whole_run
+    )
+    return own + turns, issues + spans.issues
 
 
 def _read_trace(lines: Iterable[bytes], path: str, parts: list[Part]) -> tuple[list[Turn], list[Issue]]:

@@ -1,0 +1,40 @@
+"""Reads several files of one recording as one input: what a receiver kept by signal and by encoding."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from turntrace.core.turns import assemble
+from turntrace.errors import TraceReadError
+from turntrace.files.documents import MAX_DOCUMENT_BYTES
+from turntrace.files.foreign import is_text, read_binary, read_json
+from turntrace.files.raw_spans import RawSpans
+from turntrace.files.read import ReadResult
+from turntrace.files.source import bounded_lines, plain
+
+__all__ = ["read_together"]
+
+
+def read_together(paths: Sequence[str], *, whole_run: bool = False) -> ReadResult:
+    """The turns of files of other tools that tell of the same processes, spans, log events and counters.
+
+    Args:
+        paths: OTLP as JSON lines or protobuf, or Jaeger's JSON; compressed or not.
+        whole_run: all of it is of one process and its children: roots are joined to one turn.
+
+    Raises:
+        TraceReadError: when a path cannot be opened.
+    """
+    spans = RawSpans()
+    for path in paths:
+        try:
+            with Path(path).open("rb") as file:
+                source, head = plain(file, lambda what: spans.issue("truncated_tail", what, None, None))
+                if is_text(head):
+                    read_json(bounded_lines(source, MAX_DOCUMENT_BYTES), spans)
+                else:
+                    read_binary(source, head, spans)
+        except OSError as error:
+            raise TraceReadError(error.strerror or str(error), path=path) from error
+    turns = assemble(spans.spans, events=spans.events, points=spans.points, whole_run=whole_run)
+    told = ", ".join(paths)
+    return ReadResult(turns=turns, issues=[(told, issue) for issue in spans.issues])
