@@ -42,6 +42,8 @@ class Exchange:
     """One request and what it got, in milliseconds since the server began.
 
     ``tokens`` is what the answer said that it cost, ``input_sent`` the input that a stream told at its start.
+    ``came_ns`` and ``sent`` are of the machine's monotonic clock, which other processes read too: when the request
+    had come, and for each chunk of a stream when the kernel was given it, its bytes, and whether it has content.
     """
 
     api: str
@@ -66,6 +68,12 @@ class Exchange:
     under: str = "turn"
     model: str = ""
     tools: list[str] = field(default_factory=list)
+    came_ns: int = 0
+    sent: list[tuple[int, int, bool]] = field(default_factory=list)
+
+    def told(self) -> dict[str, Any]:
+        """What a truth says of it; the times of one machine since its start mean nothing elsewhere."""
+        return {name: value for name, value in asdict(self).items() if name not in {"came_ns", "sent"}}
 
 
 class ModelServer:
@@ -152,7 +160,7 @@ class ModelServer:
                 "requests_with_usage": len(said),
                 "requests_without_usage": len(answered) - len(said),
             },
-            "wire": [asdict(exchange) for exchange in wire],
+            "wire": [exchange.told() for exchange in wire],
         }
 
     def close(self) -> None:
@@ -209,7 +217,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer with the next step of the session."""
-        received_ms = self._model.now_ms()
+        received_ms, came_ns = self._model.now_ms(), time.perf_counter_ns()
         data = self._data()
         path = urlsplit(self.path).path
         session = MAIN
@@ -239,6 +247,7 @@ class _Connection(BaseHTTPRequestHandler):
             under=step.under if step else "turn",
             model=asked.model,
             tools=[tool.name for tool in step.tools] if step else [],
+            came_ns=came_ns,
         )
         self._model.note(exchange)
         try:
@@ -283,6 +292,7 @@ class _Connection(BaseHTTPRequestHandler):
     def _stream(self, step: Step, encoding: Encoding, asked: Asked, exchange: Exchange) -> None:
         if step.drop_after == -1:
             raise _DroppedError
+        self._wait(step.headers_s)
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
@@ -290,12 +300,12 @@ class _Connection(BaseHTTPRequestHandler):
         self.wfile.flush()
         for _ in range(step.keep_alive):
             self._wait(step.ttft_s / (step.keep_alive + 1))
-            self._chunk(b": keep-alive\n\n")
-        for event in encoding.events(step, asked):
+            self._chunk(b": keep-alive\n\n", exchange)
+        for event in () if step.empty else encoding.events(step, asked):
             if event.content:
                 self._pace(step, encoding, exchange)
             self._send_event(event, encoding, exchange)
-        self._chunk(b"")
+        self._chunk(b"", exchange)
         exchange.finished = True
 
     def _pace(self, step: Step, encoding: Encoding, exchange: Exchange) -> None:
@@ -311,7 +321,7 @@ class _Connection(BaseHTTPRequestHandler):
             self._wait(step.ttft_s / (step.keep_alive + 1))
 
     def _send_event(self, event: Event, encoding: Encoding, exchange: Exchange) -> None:
-        self._chunk(event.frame())
+        self._chunk(event.frame(), exchange, content=event.content)
         if event.tokens is not None:
             exchange.tokens, exchange.usage_sent = event.tokens, encoding.usage(event.tokens)
         if event.input_tokens is not None:
@@ -321,7 +331,8 @@ class _Connection(BaseHTTPRequestHandler):
             exchange.first_content_ms = exchange.first_content_ms or exchange.last_content_ms
             exchange.content_chunks += 1
 
-    def _chunk(self, data: bytes) -> None:
+    def _chunk(self, data: bytes, exchange: Exchange, *, content: bool = False) -> None:
+        exchange.sent.append((time.perf_counter_ns(), len(data), content))
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         self.wfile.flush()
 

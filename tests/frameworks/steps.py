@@ -22,7 +22,8 @@ class Step:
         text: What the model says.
         tools: The tools it asks for, all at once.
         latency_s: Time before an answer that is not streamed.
-        ttft_s: Time before the first content of a stream.
+        headers_s: Time before the headers of a stream.
+        ttft_s: Time between these and its first content.
         chunks: Pieces in which a stream brings the text.
         gap_s: Time between two pieces.
         status: Another than 200 refuses the request.
@@ -34,12 +35,14 @@ class Step:
         input_tokens: All input, with what was read from and written to a cache.
         output_tokens: All output, with the reasoning.
         keep_alive: Comments sent before the first content of a stream.
+        empty: A stream that ends after its headers, without a single event.
         under: Whose call it is: the turn's own or that of an agent which a tool of this name runs.
     """
 
     text: str = "ok"
     tools: tuple[ToolCall, ...] = ()
     latency_s: float = 0.0
+    headers_s: float = 0.0
     ttft_s: float = 0.0
     chunks: int = 1
     gap_s: float = 0.0
@@ -55,6 +58,7 @@ class Step:
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     keep_alive: int = 0
+    empty: bool = False
     under: str = "turn"
 
     @property

@@ -594,6 +594,14 @@ class TestMarksAndTimes:
         assert (summary.await_ns, summary.consume_ns) == (200 * MS, 500 * MS)
         assert summary.first_token_ns == 200 * MS
 
+    def test_telling_of_a_pause_is_not_model_time(self, listener):
+        """A listener that takes 5 ms to note a pause; the provider takes 30 ms for each item."""
+        listener.pause = lambda *_: setattr(listener, "now", listener.now + 5 * MS)
+        for _ in stream(Stream(listener, 30 * MS, TEXT, 30 * MS, TEXT), listener):
+            listener.now += 100 * MS
+
+        assert (listener.summary.await_ns, listener.summary.consume_ns) == (60 * MS, 210 * MS)
+
     async def test_a_stream_lasts_as_long_as_it_flows(self, listener):
         """A stream of 10 items 100 ms apart lasts a second; making the proxy is not its end."""
         traced = stream(async_generator(listener, *[100 * MS, TEXT] * 10), listener)

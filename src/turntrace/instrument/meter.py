@@ -45,9 +45,10 @@ class Meter:
         self.recorder = StreamRecorder()
 
     def resume(self, at_ns: int) -> None:
-        """Tell the recorder of a pull, and the listener of the pause that it ends."""
+        """Tell the recorder of a pull, and the listener of the pause that it ends; telling is nobody's wait."""
         if pause := self.recorder.pull(at_ns):
             self._tell("pause", *pause)
+            self.recorder.consume_ns += self.clock() - at_ns
 
     def look(self, item: object, at_ns: int) -> None:
         """Tell the listener which marks the item is the first to reach."""

@@ -1,12 +1,13 @@
 """The model server in a process of its own, so that it and the client do not wait for one lock.
 
-    python server_apart.py SESSIONS REPEATS
-
-Prints its address, answers every session with the same streams, and prints its log when standard input ends.
+Prints its address. Then each line of standard input is a command: ``{"script": SESSION, "steps": [...]}`` is
+answered with ``null`` once it is in force, ``{"log": SESSION}`` with what went over the wire. It ends with
+standard input.
 """
 
 import json
 import sys
+from dataclasses import asdict
 
 from frameworks.model_server import ModelServer
 from frameworks.steps import Step
@@ -14,13 +15,18 @@ from frameworks.steps import Step
 
 def main() -> None:
     """Serve until standard input ends."""
-    sessions, repeats = sys.argv[1].split(","), int(sys.argv[2])
+    scripted = 0
     with ModelServer() as server:
-        for session in sessions:
-            server.script([Step(text="abcdef", chunks=3, ttft_s=0.03, gap_s=0.01)] * repeats, session)
         print(server.url, flush=True)
-        sys.stdin.read()
-        print(json.dumps(server.truth()["wire"]))
+        for line in sys.stdin:
+            asked, said = json.loads(line), None
+            if "script" in asked:
+                scripted += len(asked["steps"])
+                server.script([Step(**step) for step in asked["steps"]], asked["script"])
+            else:
+                wire = server.settled(scripted)
+                said = [asdict(one) for one in wire if one.session == asked["log"]]
+            print(json.dumps(said), flush=True)
 
 
 if __name__ == "__main__":
