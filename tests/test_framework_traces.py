@@ -6,6 +6,7 @@ that a trace tells otherwise.
 """
 
 import json
+import os
 import re
 from collections import Counter
 from functools import cache
@@ -20,7 +21,7 @@ from turntrace.files.raw_spans import RawSpans
 from turntrace.files.read import read_paths
 from turntrace.report.case import examine
 
-TRACES = Path(__file__).parent / "frameworks" / "traces"
+TRACES = Path(os.environ.get("FRAMEWORKS_TRACES") or Path(__file__).parent / "frameworks" / "traces")
 NAMES = sorted(path.name.removesuffix(".truth.json") for path in TRACES.glob("*.truth.json"))
 MS = 1_000_000
 SLACK = 15 * MS

@@ -2,6 +2,7 @@
 
     python tests/frameworks/run.py            all of them
     python tests/frameworks/run.py openai     one
+    python tests/frameworks/run.py openai --into /tmp/traces
 
 A framework is a folder beside this file: ``case.toml`` says what it can do, ``requirements.txt`` or
 ``package.json`` what to install, ``agent.py`` or ``agent.mjs`` plays the scenario. A case may name another's
@@ -9,6 +10,7 @@ A framework is a folder beside this file: ``case.toml`` says what it can do, ``r
 ``traces/NAME.json`` and, with what really happened, ``traces/NAME.truth.json``.
 """
 
+import argparse
 import hashlib
 import json
 import os
@@ -37,21 +39,25 @@ MAX_BYTES = 300_000
 KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
-def main(names: list[str]) -> int:
-    """Make the traces of ``names``, of all frameworks without any; the number of those that failed."""
+def main(arguments: list[str]) -> int:
+    """Make the traces of the frameworks named, of all without any; the number of those that failed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--into", type=Path, default=TRACES)
+    asked = parser.parse_args(arguments)
     known = sorted(path.parent.name for path in HERE.glob("*/case.toml"))
     failed = 0
-    for name in names or known:
+    for name in asked.names or known:
         try:
-            make(name)
+            make(name, asked.into)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             failed += 1
             print(f"{name}: {error}", file=sys.stderr)
     return failed
 
 
-def make(name: str) -> None:
-    """Install one framework, run its agent, write its trace and the truth."""
+def make(name: str, traces: Path) -> None:
+    """Install one framework, run its agent, write its trace and the truth into the folder ``traces``."""
     case = tomllib.loads((HERE / name / "case.toml").read_text())
     began = time.perf_counter()
     command, packages = (_node if (HERE / name / "package.json").exists() else _python)(name, case)
@@ -77,9 +83,9 @@ def make(name: str) -> None:
             raise RuntimeError(f"the trace tells of the machine: {text}")
     if len(trace) > MAX_BYTES:
         raise RuntimeError(f"the trace has {len(trace)} bytes, more than {MAX_BYTES}")
-    TRACES.mkdir(exist_ok=True)
-    (TRACES / f"{name}.json").write_text(trace)
-    (TRACES / f"{name}.truth.json").write_text(json.dumps(truth, indent=1) + "\n")
+    traces.mkdir(exist_ok=True)
+    (traces / f"{name}.json").write_text(trace)
+    (traces / f"{name}.truth.json").write_text(json.dumps(truth, indent=1) + "\n")
     print(
         f"{name}: {len(trace.splitlines())} spans, {len(trace)} bytes, "
         f"installed in {installed - began:.0f} s, ran in {time.perf_counter() - installed:.0f} s"
