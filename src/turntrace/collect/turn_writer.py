@@ -3,6 +3,7 @@
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import Turn
 from turntrace.core.results import Attribution
 from turntrace.files.append import Rotation, append_aside, append_blocks
+from turntrace.files.fragments import read_parts
 from turntrace.files.journal import JournalFile
 from turntrace.files.out import fragment_path
 from turntrace.files.process import started_ticks
@@ -35,7 +37,10 @@ def attributed(turn: Turn) -> Attribution:
 
 
 class TurnWriter:
-    """Appends turns to ``out``; every turn once, also after a restart that reads its spans again."""
+    """Appends turns to ``out``; every turn once, also after a restart that reads its spans again.
+
+    What is interrupted and has the trace of a block came after it: its root stands there.
+    """
 
     __slots__ = (
         "_fragments",
@@ -43,6 +48,7 @@ class TurnWriter:
         "_out",
         "_pending",
         "_rotation",
+        "_told",
         "_traces",
         "fragments_refused",
         "turns",
@@ -51,8 +57,9 @@ class TurnWriter:
     def __init__(self, out: Path, rotation: Rotation) -> None:
         self._out = out
         self._rotation = rotation
-        self._known: OrderedDict[Key, None] = OrderedDict()
-        self._traces: OrderedDict[str, None] = OrderedDict()
+        self._known: OrderedDict[Key, bool] = OrderedDict()
+        self._traces: OrderedDict[str, bool] = OrderedDict()
+        self._told: set[Key] = set()
         self._pending: list[bytes] = []
         self._fragments: set[str] = set()
         self.turns = 0
@@ -68,7 +75,11 @@ class TurnWriter:
             with self._out.open("rb") as file:
                 for block in read_blocks(file, strict=False):
                     if block.complete and block.turn is not None:
-                        self._remember(block.turn)
+                        self._remember(block.turn, is_old=True)
+        for part in read_parts(self._out):
+            if part.journal.fragment:
+                turn = part.journal.turn
+                self._told.update((turn.trace_id, span.span_id) for span in turn.spans)
 
     def add(self, turns: Iterable[tuple[Turn, Attribution]]) -> None:
         """Take outermost turns; ``flush`` writes them.
@@ -77,20 +88,24 @@ class TurnWriter:
             OSError: when the disk does not take a fragment.
         """
         for turn, attribution in turns:
-            if (turn.trace_id, turn.run_id) in self._known:
-                continue
-            if turn.status == "interrupted" and turn.trace_id in self._traces:
+            is_interrupted = turn.status == "interrupted"
+            if is_interrupted and turn.trace_id in self._traces and not self._is_old(turn):
                 self._late(turn)
-                continue
-            self._pending.append(b"".join(encode_block(turn, attribution)))
-            self._remember(turn)
+            elif (turn.trace_id, turn.run_id) not in self._known:
+                self._pending.append(b"".join(encode_block(turn, attribution)))
+                self._remember(turn, is_old=False)
 
-    def _remember(self, turn: Turn) -> None:
-        self._known[turn.trace_id, turn.run_id] = None
-        self._traces[turn.trace_id] = None
-        for known in (self._known, self._traces):
-            if len(known) > _KNOWN:
-                known.popitem(last=False)
+    def _is_old(self, turn: Turn) -> bool:
+        """Whether an earlier process wrote the turn, interrupted as it is."""
+        return self._known.get((turn.trace_id, turn.run_id), False)
+
+    def _remember(self, turn: Turn, *, is_old: bool) -> None:
+        self._known[turn.trace_id, turn.run_id] = is_old and turn.status == "interrupted"
+        self._traces[turn.trace_id] = True
+        if len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
+        if len(self._traces) > _KNOWN:
+            self._traces.popitem(last=False)
 
     def flush(self) -> bool:
         """Write what was taken; False when the disk does not take it, then it is kept for the next time."""
@@ -107,6 +122,10 @@ class TurnWriter:
 
     def _late(self, turn: Turn) -> None:
         """Spans whose parents stand in a block: a fragment beside the file, which readers join to it."""
+        told = self._told
+        turn = replace(turn, spans=tuple(s for s in turn.spans if (turn.trace_id, s.span_id) not in told))
+        if not turn.spans:
+            return
         if turn.trace_id not in self._fragments and len(self._fragments) >= _MAX_FRAGMENTS:
             self.fragments_refused += len(turn.spans)
             return
