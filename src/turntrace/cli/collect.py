@@ -103,6 +103,8 @@ def collect(
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a second one ends it at once
             received, made = service.finish()
     _tell(received, made, _Job(out, endpoint, content, folder), is_lasting=is_lasting, as_json=as_json)
+    if spool is None and made is not None and made["is_written"] and made["is_delivered"]:
+        shutil.rmtree(folder, ignore_errors=True)  # nothing waits in it
     if made is None or not made["is_written"]:
         raise typer.Exit(_FAILED_STATUS)
 
