@@ -218,7 +218,7 @@ def test_a_token_keeps_others_out(tmp_path):
         assert "s3cret" not in command.errors
         assert "with a token" in command.errors
         assert command.end()[0] == 0
-        assert "1 requests refused" in command.errors
+        assert "1 request refused" in command.errors
 
 
 def test_tls_files_are_used(tmp_path):

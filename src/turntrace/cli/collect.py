@@ -193,11 +193,11 @@ def _service(
 def _announce(service: "Service", job: _Job, *, has_token: bool) -> None:
     receiver = service.receiver
     places = [
-        f"{name} {place}"
+        f"{place} ({name})"
         for name, place in (("http", receiver.http_endpoint), ("grpc", receiver.grpc_endpoint))
         if place
     ]
-    say(f"turntrace: receiving OTLP at {' and '.join(places)}; {'with a token' if has_token else 'no token'}")
+    say(f"turntrace: receiving OTLP at {' and '.join(places)}, {'with a token' if has_token else 'no token'}")
     if job.out is not None:
         say(f"turntrace: turns go to {shown(str(job.out))}, no prompts or outputs inside")
     if job.endpoint is not None:
@@ -227,7 +227,12 @@ def _tell(
     spans = received["items"].get("traces", 0)
     refused = sum(received["rejected"].values())
     turns = 0 if made is None else made["turns"]
-    say(f"turntrace: {spans} spans received, {turns} turns written, {refused} requests refused")
+    parts = (
+        _count(spans, "span received"),
+        _count(turns, "turn written"),
+        _count(refused, "request refused"),
+    )
+    say(f"turntrace: {', '.join(parts)}")
     if as_json:
         result = {
             "schema": 1,
@@ -237,6 +242,11 @@ def _tell(
             "made": made,
         }
         write([orjson.dumps(result, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)], None)
+
+
+def _count(number: int, what: str) -> str:
+    noun, _, verb = what.partition(" ")
+    return f"{number} {noun}{'' if number == 1 else 's'} {verb}"
 
 
 def register(app: typer.Typer) -> None:

@@ -3,6 +3,7 @@
 Its one argument is JSON that ``collect`` made. Its input says when all is received; its output is what it did.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -27,12 +28,15 @@ __all__ = ["main"]
 
 _EARLIER_S: Final = 3_600.0
 _FAILED_STATUS: Final = 1
+_NICENESS: Final = 5
 
 
 def main() -> None:
     """Work until the receiver is done, or gone."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the receiver decides; its end is the end of our input
+    with contextlib.suppress(AttributeError, OSError):
+        os.nice(_NICENESS)  # what comes in is acknowledged before what came is analysed
     given: dict[str, Any] = orjson.loads(sys.argv[1])
     settings = Settings.from_env()
     folder = Path(given["folder"])

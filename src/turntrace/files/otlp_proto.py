@@ -34,6 +34,8 @@ _SPANS: Final = 2
 _FIRST_TAG: Final = 0x0A
 """The first byte of every message of resource spans: field 1, of a length."""
 
+_SCALARS: Final = frozenset({"string_value", "bool_value", "int_value", "double_value"})
+
 
 def is_framed(head: bytes, magic: bytes) -> bool:
     """Whether ``head`` starts with the length of a message that starts with ``magic``, or with its tag."""
@@ -171,14 +173,9 @@ def scalars(pairs: Any) -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     kind = value.WhichOneof("value")
-    if kind == "array_value":
-        items = (_scalar(item) for item in value.array_value.values)
-        return tuple(item for item in items if item is not None)
-    return _scalar(value)
-
-
-def _scalar(value: Any) -> Any:
-    kind = value.WhichOneof("value")
-    return (
-        getattr(value, kind) if kind in {"string_value", "bool_value", "int_value", "double_value"} else None
-    )
+    if kind in _SCALARS:
+        return getattr(value, kind)
+    if kind != "array_value":
+        return None
+    items = ((item, item.WhichOneof("value")) for item in value.array_value.values)
+    return tuple(getattr(item, kind) for item, kind in items if kind in _SCALARS)
