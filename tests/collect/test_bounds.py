@@ -541,3 +541,53 @@ def test_nothing_is_logged_of_what_comes(receiver, capfd, caplog):
     )
     assert capfd.readouterr() == ("", "")
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("signal", ["traces", "metrics", "logs"])
+def test_a_body_of_empty_messages_is_refused_before_it_is_parsed(sink, signal):
+    """Two bytes on the wire are hundreds in memory: the number of messages in a request has a bound."""
+    with Receiver(sink, Settings(limits=Limits(messages=500_000))) as receiver:
+        empty = b"\x12\x00" * 600_000
+        body = _field(1, _field(2, empty))
+        before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        reply = post(receiver, body, f"/v1/{signal}")
+        assert (reply.status, "smaller batches" in words(reply)) == (413, True)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 20_000
+
+
+@pytest.mark.parametrize("where", ["attributes", "events", "links", "values"])
+def test_messages_inside_a_span_count_too(sink, where):
+    """Wherever the empty messages lie."""
+    inner = {
+        "attributes": b"\x4a\x00" * 600_000,
+        "events": b"\x5a\x00" * 600_000,
+        "links": b"\x6a\x00" * 600_000,
+        "values": _field(9, _field(2, _field(5, b"\x0a\x00" * 600_000))),
+    }[where]
+    with Receiver(sink, Settings(limits=Limits(messages=500_000))) as receiver:
+        assert post(receiver, _field(1, _field(2, _field(2, inner)))).status == 413
+
+
+def test_large_requests_within_the_bounds_are_taken(receiver, sink):
+    """Three megabytes of spans, and a value of twenty megabytes."""
+    body = traces(16_000, attributes=12)
+    assert len(body) > 3 << 20
+    assert post(receiver, body).status == 200
+    request = ExportTraceServiceRequest.FromString(traces())
+    span = request.resource_spans[0].scope_spans[0].spans[0]
+    span.attributes.add(key="output").value.string_value = "x" * (20 << 20)
+    assert post(receiver, request.SerializeToString()).status == 200
+    assert receiver.totals.items == {"traces": 16_001}
+
+
+def test_large_garbage_is_malformed(receiver):
+    """What is no message is left to the parser to refuse, whatever it looks like to who counts."""
+    for body in (b"\x0b" * (2 << 20), b"\x0a" + b"\xff" * (2 << 20), b"\x08\x01" * (1 << 20) + b"\x0a"):
+        assert post(receiver, body).status == 400
+
+
+def test_large_json_is_refused(receiver):
+    """JSON takes more memory than its size when it is parsed."""
+    reply = post(receiver, b" " * (17 << 20), content_type=JSON)
+    assert reply.status == 413
+    assert "JSON larger" in json.loads(reply.body)["message"]

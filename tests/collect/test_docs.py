@@ -77,6 +77,8 @@ def test_the_figures_are_the_bounds():
     for figure in (
         f"{limits.request_bytes >> 20} MiB",
         f"{limits.memory_bytes >> 20} MiB",
+        f"JSON larger than {limits.json_bytes >> 20} MiB",
+        f"{limits.messages:,} messages",
         f"{limits.requests_per_s:,} requests a second",
         f"{limits.head_s:g} s for the head",
         f"longer than {limits.request_s:g} s",

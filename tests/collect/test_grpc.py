@@ -4,6 +4,8 @@ import gzip
 import os
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from otlp_receiver import wait_for
 from otlp_requests import MemorySink, json_traces, metrics, post, traces
 from turntrace.collect.limits import Limits
 from turntrace.collect.receiver import Address, Receiver, Settings
@@ -156,8 +159,7 @@ def test_a_bomb_that_grpc_itself_would_inflate_costs_little():
         with pytest.raises(grpc.RpcError) as failure:
             channel.unary_unary(TRACES)(body, metadata=[("authorization", f"Bearer {token}")], timeout=60)
         assert failure.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    grown_kb = int(process.communicate(timeout=30)[0])
-    assert grown_kb < 150_000
+    assert int(process.communicate(timeout=30)[0]) < 150_000
 
 
 def test_too_many_calls_at_once_are_refused(sink):
@@ -227,3 +229,43 @@ def test_both_protocols_have_the_same_token(receiver, sink):
     assert post(receiver, json_traces(), content_type="application/json").status == 200
     assert call(receiver, traces()) == b""
     assert len(sink.taken) == 2
+
+
+def test_the_token_is_seen_before_the_message(receiver):
+    """A sender without it is refused while its message is still to come: nothing of it is held in memory."""
+    endless = iter(lambda: time.sleep(30) or b"", None)
+    with grpc.insecure_channel(str(receiver.grpc_address)) as channel:
+        start_s = time.monotonic()
+        with pytest.raises(grpc.RpcError) as failure:
+            channel.stream_unary(TRACES)(endless, timeout=20)
+    assert failure.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert time.monotonic() - start_s < 10
+
+
+def test_calls_whose_message_never_comes_are_cut(sink):
+    """As many as there are threads to read them, and more: after their time others are served."""
+    with Receiver(sink, Settings(grpc=Address(), limits=Limits(request_s=0.5))) as receiver:
+        over = threading.Event()
+        metadata = list(receiver.headers.items())
+
+        def never():
+            over.wait(20)
+            yield from ()
+
+        with grpc.insecure_channel(str(receiver.grpc_address)) as channel:
+            waiting = [channel.stream_unary(TRACES).future(never(), metadata=metadata) for _ in range(12)]
+            assert call(receiver, traces()) == b""
+            assert wait_for(lambda: receiver.totals.rejected.get("timeout", 0) >= 8)
+            over.set()
+            for one in waiting:
+                one.cancel()
+
+
+def test_a_call_without_a_message_is_told(receiver):
+    """INVALID_ARGUMENT."""
+    with (
+        grpc.insecure_channel(str(receiver.grpc_address)) as channel,
+        pytest.raises(grpc.RpcError) as failure,
+    ):
+        channel.stream_unary(TRACES)(iter(()), metadata=list(receiver.headers.items()), timeout=20)
+    assert failure.value.code() is grpc.StatusCode.INVALID_ARGUMENT

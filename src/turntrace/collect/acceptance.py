@@ -11,6 +11,7 @@ from turntrace.collect.inflation import inflated
 from turntrace.collect.limits import Limits, RefusedError
 from turntrace.collect.messages import checked
 from turntrace.collect.sink import ContentKind, Signal, Sink
+from turntrace.collect.wire_bounds import SMALL_BYTES, holds_more_than
 
 __all__ = ["Acceptance", "Budget", "Hook", "RawRequest"]
 
@@ -133,6 +134,7 @@ class Acceptance:
         """
         self._pass_through(request)
         body = inflated(request.body, request.encoding, share.meter("inflated body"))
+        self._check_size(request, body)
         found = checked(request.signal, body, request.kind, self._limits.attributes)
         try:
             self._sink.take(request.signal, found.body, request.kind)
@@ -140,6 +142,19 @@ class Acceptance:
             raise RefusedError("storage", 503, "the request could not be stored", _RETRY_S) from error
         self.counts.accepted(request.signal, found.items, found.dropped)
         return found.rejected
+
+    def _check_size(self, request: RawRequest, body: bytes) -> None:
+        """Refuse what would be too much once it is parsed."""
+        limits = self._limits
+        if request.kind == "json" and len(body) > limits.json_bytes:
+            raise RefusedError("too_large", 413, f"JSON larger than {limits.json_bytes} bytes")
+        if (
+            request.kind == "protobuf"
+            and len(body) > SMALL_BYTES
+            and holds_more_than(limits.messages, request.signal, body)
+        ):
+            what = f"more than {limits.messages} messages in one request: send smaller batches"
+            raise RefusedError("too_large", 413, what)
 
     def _pass_through(self, request: RawRequest) -> None:
         if self._hook is None:

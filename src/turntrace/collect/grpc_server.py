@@ -1,11 +1,15 @@
 """OTLP over grpc: the three services, taking messages as they come so that the bounds are ours.
 
 grpc inflates a message before anybody can say how large it may get; so its decompression is switched off
-and a message inflated where http bodies are. Loaded only where grpc is asked for: the package is slow to load.
+and a message inflated where http bodies are. It also reads the message of a unary call before it hands the call
+over; a stream of one message is the same on the wire, and is read after the token was seen, by one of a few
+threads. Loaded only where grpc is asked for: the package is slow to load.
 """
 
 import contextlib
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -25,7 +29,8 @@ _SERVICES: Final[dict[Signal, str]] = {
     "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
     "logs": "opentelemetry.proto.collector.logs.v1.LogsService",
 }
-_WORKERS: Final = 4
+_WORKERS: Final = 8
+_WATCH_S: Final = 0.5
 _METADATA_BYTES: Final = 16 << 10
 _CODES: Final[dict[Reason, grpc.StatusCode]] = {
     "origin": grpc.StatusCode.PERMISSION_DENIED,
@@ -33,6 +38,7 @@ _CODES: Final[dict[Reason, grpc.StatusCode]] = {
     "too_large": grpc.StatusCode.RESOURCE_EXHAUSTED,
     "rate": grpc.StatusCode.UNAVAILABLE,
     "memory": grpc.StatusCode.UNAVAILABLE,
+    "timeout": grpc.StatusCode.DEADLINE_EXCEEDED,
     "storage": grpc.StatusCode.UNAVAILABLE,
     "stopping": grpc.StatusCode.UNAVAILABLE,
     "encoding": grpc.StatusCode.UNIMPLEMENTED,
@@ -58,6 +64,10 @@ class GrpcServer:
         """
         self._access = access
         self._acceptance = acceptance
+        self._request_s = limits.request_s
+        self._reading: dict[Any, float] = {}
+        self._is_over = threading.Event()
+        self._watch = threading.Thread(target=self._cancel_slow, name="turntrace-grpc-watch", daemon=True)
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="turntrace-grpc")
         self._server = grpc.server(
             self._workers,
@@ -69,12 +79,13 @@ class GrpcServer:
                 ("grpc.max_concurrent_streams", limits.streams),
                 ("grpc.max_metadata_size", _METADATA_BYTES),
                 ("grpc.max_connection_idle_ms", int(limits.idle_s * 1000)),
+                ("grpc.server_handshake_timeout_ms", int(limits.head_s * 1000)),
             ],
         )
         self._server.add_generic_rpc_handlers(
             tuple(
                 grpc.method_handlers_generic_handler(
-                    service, {"Export": grpc.unary_unary_rpc_method_handler(self._exporter(signal))}
+                    service, {"Export": grpc.stream_unary_rpc_method_handler(self._exporter(signal))}
                 )
                 for signal, service in _SERVICES.items()
             )
@@ -91,17 +102,28 @@ class GrpcServer:
 
     def start(self) -> None:
         """Accept calls."""
+        self._watch.start()
         self._server.start()
 
     def stop(self, deadline_s: float) -> None:
         """Accept no more, and let what is being read finish for ``deadline_s`` seconds."""
         self._server.stop(deadline_s).wait()
+        self._is_over.set()
         self._workers.shutdown(wait=True, cancel_futures=True)
 
-    def _exporter(self, signal: Signal) -> Callable[[bytes, Any], bytes]:
-        def export(body: bytes, context: Any) -> bytes:
+    def _cancel_slow(self) -> None:
+        """Cut calls whose message takes too long to come."""
+        while not self._is_over.wait(_WATCH_S):
+            oldest_s = time.monotonic() - self._request_s
+            for context, since_s in list(self._reading.items()):
+                if since_s < oldest_s and self._reading.pop(context, None) is not None:
+                    self._acceptance.counts.rejected("timeout")
+                    context.cancel()
+
+    def _exporter(self, signal: Signal) -> Callable[[Iterator[bytes], Any], bytes]:
+        def export(messages: Iterator[bytes], context: Any) -> bytes:
             try:
-                return self._export(signal, body, context)
+                return self._export(signal, messages, context)
             except RefusedError as error:
                 self._acceptance.counts.rejected(error.reason)
                 code = _CODES.get(error.reason, grpc.StatusCode.INTERNAL)
@@ -116,7 +138,7 @@ class GrpcServer:
 
         return export
 
-    def _export(self, signal: Signal, body: bytes, context: Any) -> bytes:
+    def _export(self, signal: Signal, messages: Iterator[bytes], context: Any) -> bytes:
         metadata = {
             key.encode(): value if isinstance(value, bytes) else value.encode()
             for key, value in context.invocation_metadata()
@@ -125,9 +147,23 @@ class GrpcServer:
             raise RefusedError("origin", 403, "requests of web pages (with an Origin) are refused")
         self._access.check_token(metadata, b"")
         self._acceptance.budget.admit()
+        body = self._message(messages, context)
         with self._acceptance.share() as share:
             share.meter("message")(len(body))
             request = RawRequest(
                 signal=signal, body=body, kind="protobuf", headers=metadata, encoding=encoding_of(body)
             )
             return response(signal, "protobuf", self._acceptance.take(request, share))
+
+    def _message(self, messages: Iterator[bytes], context: Any) -> bytes:
+        self._reading[context] = time.monotonic()
+        try:
+            return next(messages)
+        except StopIteration:
+            raise RefusedError("malformed", 400, "the call has no message") from None
+        except (
+            Exception
+        ) as error:  # what grpc raises in an iterator when the call is cut has no type of its own
+            raise RefusedError("disconnected", 400, "the call was ended") from error
+        finally:
+            self._reading.pop(context, None)

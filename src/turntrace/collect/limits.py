@@ -36,10 +36,13 @@ class Limits:
 
     ``request_bytes`` bounds a request as it comes and inflated, ``memory_bytes`` all requests that are being
     read together, each counted as it comes and inflated. ``requests_per_s`` is the sustained rate, and a
-    burst of as many is taken at once.
+    burst of as many is taken at once. ``json_bytes`` bounds requests in JSON, ``messages`` the messages inside
+    one of protobuf: what bytes become when they are parsed.
     """
 
     request_bytes: int = 64 << 20
+    json_bytes: int = 16 << 20
+    messages: int = 2_000_000
     memory_bytes: int = 256 << 20
     requests_per_s: int = 2_000
     head_s: float = 10.0
