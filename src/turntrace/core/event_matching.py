@@ -39,6 +39,7 @@ class _Known:
     span: RawSpan
     session: str
     call: str
+    tool: str = ""
     told_by: set[str] = field(default_factory=set)
 
 
@@ -82,8 +83,10 @@ class _Board:
         for span in sorted(spans, key=lambda one: (one.start_ns, one.span_id)):
             verdict = classify(span.scope, span.name, span.kind, span.attributes)
             if verdict.phase is not None:
-                session = describe(verdict, span.name, span.attributes).session_id or ""
-                known = _Known(span=span, session=session, call=_call_of(span))
+                facts = describe(verdict, span.name, span.attributes)
+                known = _Known(
+                    span=span, session=facts.session_id or "", call=_call_of(span), tool=facts.tool or ""
+                )
                 self._know(self._groups, (verdict.dialect, verdict.phase), known)
         self._starts = {group: [one.span.start_ns for one in known] for group, known in self._groups.items()}
 
@@ -192,6 +195,6 @@ def _overlap_ns(one: RawSpan, other: RawSpan) -> int:
 
 def _agrees(known: _Known, candidate: Candidate) -> bool:
     """Whether nothing that both tell tells them apart: the session, the tool, the id of its call."""
-    tools = (one.attributes.get(names.TOOL_NAME) for one in (known.span, candidate.span))
+    tools = known.tool, candidate.span.attributes.get(names.TOOL_NAME)
     pairs = ((known.session, candidate.session), (known.call, candidate.call), tools)
     return all(not one or not other or one == other for one, other in pairs)

@@ -24,7 +24,7 @@ def signal_of(item: bytes) -> Literal["span", "log", "metric"]:
     A span has its start (7) and its kind (6), a record its time (1), the time it was seen (11) or its
     severity (2), as numbers; a metric has no field of that kind.
     """
-    has_trace_id = False
+    has_trace_id = is_gauge = False
     for field, wire, size in fields(item):
         if (field, wire) in {(1, _FIXED64), (11, _FIXED64), (2, _VARINT)}:
             return "log"
@@ -32,12 +32,15 @@ def signal_of(item: bytes) -> Literal["span", "log", "metric"]:
             return "span"
         if wire == _LENGTH and field in _METRIC_DATA:
             return "metric"
+        is_gauge = is_gauge or (field, wire) == _GAUGE
         has_trace_id = (field, wire, size) == (1, _LENGTH, TRACE_ID_BYTES)
-    return "span"
+    return "metric" if is_gauge else "span"
 
 
 _SPAN_ID: Final = (2, SPAN_ID_BYTES)
-_METRIC_DATA: Final = frozenset({5, 7, 9, 10, 11})
+_METRIC_DATA: Final = frozenset({7, 9, 10, 11})
+_GAUGE: Final = (5, _LENGTH)
+"""Or the name of a span, of which more follows."""
 
 
 def event_of(
