@@ -1,7 +1,7 @@
 """The private receiver of a run: which command gets one, and how the command is started with it."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Self
@@ -12,12 +12,19 @@ from turntrace.cli.supervision import Unsignalled
 from turntrace.collect.preparation import configuration_path, matching
 from turntrace.collect.presets import PRESETS, Preset
 from turntrace.collect.reception import Reception
-from turntrace.errors import TurntraceError
+from turntrace.collect.run_record import Run, record_run
+from turntrace.core.model import Turn
+from turntrace.errors import TraceReadError, TurntraceError
+from turntrace.files.append import Rotation
 from turntrace.otel.launch import Plan
 
-__all__ = ["Receiving", "folder_of", "preset_of"]
+__all__ = ["Receiving", "folder_of", "preset_of", "run_of"]
 
 _MAX_CONFIGURATION_BYTES: Final = 1 << 20
+_NS_PER_S: Final = 1_000_000_000
+
+Lived = tuple[int, int]
+"""When a command was started and when it had ended, in ns since the epoch."""
 
 
 def preset_of(name: str | None, command: Command, *, is_instrumented: bool) -> Preset | None:
@@ -39,19 +46,28 @@ def folder_of(trace: str) -> Path:
     return Path(f"{trace}.otlp")
 
 
+def run_of(plan: Plan) -> Run:
+    """What the turns of a run are to carry."""
+    _, trace_id, span_id, _ = plan.traceparent.split("-", 3)
+    return Run(
+        trace=Path(plan.trace), trace_id=trace_id, span_id=span_id, agent=plan.agent, labels=plan.labels
+    )
+
+
 class Receiving:
     """``with Receiving(preset, arguments, env, plan) as receiving``: start ``argv`` in ``environment``.
 
     Without a preset, or when nothing can be received, these are what was given.
     """
 
-    __slots__ = ("_folder", "_preset", "_reception", "_remarks", "_stack", "argv", "environment")
+    __slots__ = ("_folder", "_is_fresh", "_preset", "_reception", "_remarks", "_stack", "argv", "environment")
 
     def __init__(
         self, preset: Preset | None, arguments: Sequence[str], environment: Mapping[str, str], plan: Plan
     ) -> None:
         self._preset = preset
         self._folder = folder_of(plan.trace)
+        self._is_fresh = not plan.appends
         self._stack = ExitStack()
         self._reception: Reception | None = None
         self._remarks: list[str] = []
@@ -61,6 +77,10 @@ class Receiving:
     def __enter__(self) -> Self:
         if self._preset is None:
             return self
+        if self._is_fresh:
+            shutil.rmtree(
+                self._folder, ignore_errors=True
+            )  # of an earlier run that was killed, as its journals
         try:
             with Unsignalled():  # signals are the main thread's, which passes them on
                 self._reception = self._stack.enter_context(self._reception_of(self._preset))
@@ -97,9 +117,35 @@ class Receiving:
         self._reception.settle(timeout_s)
         return self._reception.remarks
 
-    def forget(self) -> None:
-        """Delete the requests: what they told stands in the trace."""
+    def record(self, run: Run, rotation: Rotation, lived: Lived) -> tuple[str, ...]:
+        """Write the turns that were received into the trace; what a person must know of it.
+
+        ``lived``: when the command was started and when it had ended. The requests are deleted when what they
+        tell stands in the trace.
+        """
+        if self._reception is None:
+            return ()
+        try:
+            found = record_run(run, sorted(self._folder.iterdir()), rotation)
+        except (OSError, TraceReadError) as error:
+            return (f"what was received is left in {self._folder}: {error}",)
         shutil.rmtree(self._folder, ignore_errors=True)
+        damaged = sum(issue.severity == "error" for _, issue in found.issues)
+        remarks = [f"{damaged} records that were received could not be read"] if damaged else []
+        return (*remarks, *_around(found.turns, lived))
+
+
+def _around(turns: Sequence[Turn], lived: Lived) -> Iterator[str]:
+    """What of the command's life lay outside of its turns: it is in none of them."""
+    started = [turn.started_ns for turn in turns if turn.started_ns is not None]
+    completed = [turn.completed_ns for turn in turns if turn.completed_ns is not None]
+    if len(started) == len(turns) == len(completed) > 0:
+        before_ns, after_ns = max(0, min(started) - lived[0]), max(0, lived[1] - max(completed))
+        which = "turn" if len(turns) == 1 else "first turn"
+        yield (
+            f"it ran {before_ns / _NS_PER_S:.3f} s before the {which} (start-up) "
+            f"and {after_ns / _NS_PER_S:.3f} s after {'it' if len(turns) == 1 else 'the last'}"
+        )
 
 
 def _text(path: Path) -> str:

@@ -1,6 +1,6 @@
 """Reads several files of one recording as one input: what a receiver kept by signal and by encoding."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from turntrace.core.turns import assemble
@@ -14,12 +14,18 @@ from turntrace.files.source import bounded_lines, plain
 __all__ = ["read_together"]
 
 
-def read_together(paths: Sequence[str], *, whole_run: bool = False) -> ReadResult:
+def read_together(
+    paths: Sequence[str],
+    *,
+    whole_run: bool = False,
+    known: Container[tuple[str, str]] = (),
+) -> ReadResult:
     """The turns of files of other tools that tell of the same processes, spans, log events and counters.
 
     Args:
         paths: OTLP as JSON lines or protobuf, or Jaeger's JSON; compressed or not.
         whole_run: all of it is of one process and its children: roots are joined to one turn.
+        known: trace and span ids of spans that are recorded already; they are left out.
 
     Raises:
         TraceReadError: when a path cannot be opened.
@@ -35,6 +41,7 @@ def read_together(paths: Sequence[str], *, whole_run: bool = False) -> ReadResul
                     read_binary(source, head, spans)
         except OSError as error:
             raise TraceReadError(error.strerror or str(error), path=path) from error
-    turns = assemble(spans.spans, events=spans.events, points=spans.points, whole_run=whole_run)
+    new = [span for span in spans.spans if (span.trace_id, span.span_id) not in known]
+    turns = assemble(new, events=spans.events, points=spans.points, whole_run=whole_run)
     told = ", ".join(paths)
     return ReadResult(turns=turns, issues=[(told, issue) for issue in spans.issues])
