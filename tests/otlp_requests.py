@@ -52,6 +52,13 @@ def traces(count=1, *, trace_id=1, first=1, attributes=0, name="chat m"):
     return request.SerializeToString()
 
 
+def as_agent(body):
+    """The same request, its first span an agent."""
+    request = ExportTraceServiceRequest.FromString(body)
+    request.resource_spans[0].scope_spans[0].spans[0].attributes[0].value.string_value = "invoke_agent"
+    return request.SerializeToString()
+
+
 def json_traces(count=1, *, trace_id=1, attributes=()):
     """The same as JSON."""
     spans = [

@@ -7,20 +7,23 @@ from pathlib import Path
 import httpx
 import pytest
 
-from otlp_requests import PROTOBUF, traces
+from otlp_requests import PROTOBUF, T0_NS, as_agent, traces
 from turntrace.cli import receiving
 from turntrace.cli.launch import recognised
 from turntrace.cli.output import UsageError
-from turntrace.cli.receiving import Receiving, folder_of, preset_of
+from turntrace.cli.receiving import Receiving, preset_of
 from turntrace.collect.presets import PRESETS
 from turntrace.errors import ConfigurationError
+from turntrace.files.append import Rotation
+from turntrace.files.read import read_paths
 from turntrace.otel.launch import Plan
 
 
 @pytest.fixture
 def plan(tmp_path):
     """A run into an empty folder."""
-    return Plan(trace=str(tmp_path / "t.ndjson"), traceparent="00-0a-0b-01")
+    parent = "00-0123456789abcdef0123456789abcdef-00000000000000aa-01"
+    return Plan(trace=str(tmp_path / "t.ndjson"), traceparent=parent, agent="bot", labels={"task": "x"})
 
 
 @pytest.mark.parametrize(
@@ -51,22 +54,80 @@ def test_without_a_preset_nothing_listens(plan):
     env = {"A": "1"}
     with Receiving(None, ["x"], env, plan) as found:
         assert (found.argv, found.environment, found.remarks, found.settle(1)) == (["x"], env, (), ())
-    assert not folder_of(plan.trace).exists()
+        assert found.record(Rotation(), (0, 1)) == ()
+    assert beside(plan) == []
 
 
 def test_a_receiver_for_the_command(plan):
     """It listens while the block runs, what came lies beside the trace, and no signal reaches its threads."""
     with Receiving(PRESETS["otel"], ["x"], {}, plan) as found:
-        endpoint = found.environment["OTEL_EXPORTER_OTLP_ENDPOINT"]
-        headers = {"content-type": PROTOBUF}
-        assert httpx.post(f"{endpoint}/v1/traces", content=traces(1), headers=headers).status_code == 200
+        send(found, traces(1))
         with Path(f"/proc/self/task/{_native_id()}/status").open() as status:
             blocked = next(line for line in status if line.startswith("SigBlk"))
         assert int(blocked.split()[1], 16) >> (signal.SIGTERM - 1) & 1
+        assert [path.suffix for path in beside(plan)] == [".otlp", ".part"]
         assert found.settle(1) == ()
-    assert (folder_of(plan.trace) / "traces.pb").stat().st_size
-    found.forget()
-    assert not folder_of(plan.trace).exists()
+        lived = T0_NS - 2 * 10**9, T0_NS + 3 * 10**9
+        assert found.record(Rotation(), lived) == (
+            "it ran 2.000 s before the turn (start-up) and 3.000 s after it",
+        )
+    assert [path.name for path in beside(plan)] == ["t.ndjson.lock", "t.ndjson"]
+    (turn,) = read_paths([plan.trace]).turns
+    assert (turn.agent, turn.labels, turn.counters["model_requests"]) == ("bot", {"task": "x"}, 1)
+
+
+def beside(plan):
+    """The files of the trace's folder."""
+    return sorted(Path(plan.trace).parent.iterdir(), key=lambda path: path.suffix)
+
+
+def test_nothing_received_is_nothing_to_tell(plan):
+    """No turn, and nothing left beside the trace."""
+    with Receiving(PRESETS["otel"], ["x"], {}, plan) as found:
+        assert found.settle(0.2) == ()
+        assert found.record(Rotation(), (0, 1)) == ()
+    assert beside(plan) == []
+
+
+def test_several_turns_and_what_lay_around_them(plan):
+    """The first start and the last end count."""
+    with Receiving(PRESETS["otel"], ["x"], {}, plan) as found:
+        for number in (1, 2):
+            send(found, as_agent(traces(1, trace_id=number, first=number * 10**6)))
+        (remark,) = found.record(Rotation(), (T0_NS, T0_NS + 4 * 10**9))
+    assert remark == "it ran 1.000 s before the first turn (start-up) and 2.000 s after the last"
+
+
+def test_damaged_requests_are_told_of(plan):
+    """The receiver lets through only what it can parse; a file that was changed since is another matter."""
+    with Receiving(PRESETS["otel"], ["x"], {}, plan) as found:
+        send(found, traces(1))
+        (folder,) = Path(plan.trace).parent.glob("*.otlp")
+        with (folder / "traces.jsonl").open("w") as file:
+            file.write('{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "zz"}]}]}]}\n')
+        first, _ = found.record(Rotation(), (0, T0_NS * 2))
+    assert first == "1 records that were received could not be read"
+
+
+def test_a_trace_that_does_not_take_the_turns(plan, monkeypatch):
+    """What came is kept, and a line says so."""
+
+    def full(*_):
+        raise OSError("no space")
+
+    monkeypatch.setattr(receiving, "record_run", full)
+    with Receiving(PRESETS["otel"], ["x"], {}, plan) as found:
+        send(found, traces(1))
+        (remark,) = found.record(Rotation(), (0, 1))
+    assert remark == "what was received is kept beside the trace, which does not take it: no space"
+    assert [path.suffix for path in beside(plan)] == [".otlp", ".part"]
+
+
+def send(found, body):
+    """What an exporter does."""
+    endpoint = found.environment["OTEL_EXPORTER_OTLP_ENDPOINT"]
+    headers = {"content-type": PROTOBUF}
+    assert httpx.post(f"{endpoint}/v1/traces", content=body, headers=headers).status_code == 200
 
 
 def _native_id():

@@ -1,6 +1,7 @@
 """The private receiver of a run: which command gets one, and how the command is started with it."""
 
-import shutil
+import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,13 +13,18 @@ from turntrace.cli.supervision import Unsignalled
 from turntrace.collect.preparation import configuration_path, matching
 from turntrace.collect.presets import PRESETS, Preset
 from turntrace.collect.reception import Reception
-from turntrace.collect.run_record import Run, record_run
+from turntrace.core.codec.journal import header_line, read_journal
 from turntrace.core.model import Turn
 from turntrace.errors import TraceReadError, TurntraceError
 from turntrace.files.append import Rotation
+from turntrace.files.journal import JournalFile
+from turntrace.files.out import journal_path, requests_folder
+from turntrace.files.process import started_ticks
+from turntrace.files.run_record import record_run
 from turntrace.otel.launch import Plan
+from turntrace.otel.run_ids import new_run_id
 
-__all__ = ["Receiving", "folder_of", "preset_of", "run_of"]
+__all__ = ["Receiving", "preset_of", "run_of"]
 
 _MAX_CONFIGURATION_BYTES: Final = 1 << 20
 _NS_PER_S: Final = 1_000_000_000
@@ -41,33 +47,46 @@ def preset_of(name: str | None, command: Command, *, is_instrumented: bool) -> P
     return matching(command.arguments) or (None if is_instrumented else PRESETS["otel"])
 
 
-def folder_of(trace: str) -> Path:
-    """Where requests wait until the command has ended."""
-    return Path(f"{trace}.otlp")
-
-
-def run_of(plan: Plan) -> Run:
-    """What the turns of a run are to carry."""
+def run_of(plan: Plan) -> Turn:
+    """The run as its journal tells of it: who it is, and the parent that its processes are given."""
     _, trace_id, span_id, _ = plan.traceparent.split("-", 3)
-    return Run(
-        trace=Path(plan.trace), trace_id=trace_id, span_id=span_id, agent=plan.agent, labels=plan.labels
+    return Turn(
+        run_id=new_run_id(),
+        trace_id=trace_id,
+        span_id=span_id,
+        agent=plan.agent,
+        labels=plan.labels,
+        turn_source="run",
+        started_ns=time.time_ns(),
     )
 
 
 class Receiving:
     """``with Receiving(preset, arguments, env, plan) as receiving``: start ``argv`` in ``environment``.
 
-    Without a preset, or when nothing can be received, these are what was given.
+    Without a preset, or when nothing can be received, these are what was given. The run has a journal while
+    it receives: Pythons that it starts find their turn in it, and what came survives a kill.
     """
 
-    __slots__ = ("_folder", "_is_fresh", "_preset", "_reception", "_remarks", "_stack", "argv", "environment")
+    __slots__ = (
+        "_journal",
+        "_out",
+        "_preset",
+        "_reception",
+        "_remarks",
+        "_run",
+        "_stack",
+        "argv",
+        "environment",
+    )
 
     def __init__(
         self, preset: Preset | None, arguments: Sequence[str], environment: Mapping[str, str], plan: Plan
     ) -> None:
         self._preset = preset
-        self._folder = folder_of(plan.trace)
-        self._is_fresh = not plan.appends
+        self._out = Path(plan.trace)
+        self._run = run_of(plan)
+        self._journal = JournalFile(journal_path(self._out, self._run.run_id))
         self._stack = ExitStack()
         self._reception: Reception | None = None
         self._remarks: list[str] = []
@@ -77,15 +96,14 @@ class Receiving:
     def __enter__(self) -> Self:
         if self._preset is None:
             return self
-        if self._is_fresh:
-            shutil.rmtree(
-                self._folder, ignore_errors=True
-            )  # of an earlier run that was killed, as its journals
         try:
             with Unsignalled():  # signals are the main thread's, which passes them on
                 self._reception = self._stack.enter_context(self._reception_of(self._preset))
+            pid = os.getpid()
+            self._journal.write(header_line(self._run, pid=pid, pid_started=started_ticks(pid)))
         except (TurntraceError, OSError) as error:
             self._remarks.append(f"what the command sends is not received: {error}")
+            self._reception = None
         else:
             self.argv = list(self._reception.prepared.argv)
             self.environment = self._reception.prepared.environment
@@ -94,6 +112,7 @@ class Receiving:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
+        self._journal.close()
 
     def _reception_of(self, preset: Preset) -> Reception:
         path = configuration_path(preset, self.environment)
@@ -101,7 +120,7 @@ class Receiving:
             preset,
             self.argv,
             self.environment,
-            self._folder,
+            requests_folder(self._out, self._run.run_id),
             configuration="" if path is None else _text(Path(path)),
         )
 
@@ -117,19 +136,19 @@ class Receiving:
         self._reception.settle(timeout_s)
         return self._reception.remarks
 
-    def record(self, run: Run, rotation: Rotation, lived: Lived) -> tuple[str, ...]:
+    def record(self, rotation: Rotation, lived: Lived) -> tuple[str, ...]:
         """Write the turns that were received into the trace; what a person must know of it.
 
         ``lived``: when the command was started and when it had ended. The requests are deleted when what they
-        tell stands in the trace.
+        tell stands in the trace; until then a later run into the same trace finds them.
         """
         if self._reception is None:
             return ()
         try:
-            found = record_run(run, sorted(self._folder.iterdir()), rotation)
+            found = record_run(self._out, read_journal(self._journal.read()), rotation)
         except (OSError, TraceReadError) as error:
-            return (f"what was received is left in {self._folder}: {error}",)
-        shutil.rmtree(self._folder, ignore_errors=True)
+            return (f"what was received is kept beside the trace, which does not take it: {error}",)
+        self._journal.delete()
         damaged = sum(issue.severity == "error" for _, issue in found.issues)
         remarks = [f"{damaged} records that were received could not be read"] if damaged else []
         return (*remarks, *_around(found.turns, lived))

@@ -16,7 +16,7 @@ from turntrace.cli.outcome import Outcome, outcome_of
 from turntrace.cli.output import say
 from turntrace.cli.overview import overview, trace_pointer
 from turntrace.cli.preparation import Wish, announcement, labels_of, plan_of
-from turntrace.cli.receiving import Receiving, preset_of, run_of
+from turntrace.cli.receiving import Receiving, preset_of
 from turntrace.cli.selection import Selection
 from turntrace.cli.supervision import FAILED_STATUS, Ending, StartError, executable, leave, supervise
 from turntrace.config import Settings, environment
@@ -143,7 +143,7 @@ def _run(arguments: list[str], wish: Wish, settings: Settings, *, quiet: bool) -
             lived = began_ns, time.time_ns()
             _tell(receiving.settle(settings.exit_timeout_s), quiet=quiet)
             rotation = Rotation(settings.trace_max_bytes, settings.trace_keep)
-            _tell(receiving.record(run_of(plan), rotation, lived), quiet=quiet)
+            _tell(receiving.record(rotation, lived), quiet=quiet)
         outcome = outcome_of(plan, settings, since_ns)
     finally:
         Path(f"{plan.trace}.notes").unlink(missing_ok=True)

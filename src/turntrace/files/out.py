@@ -1,12 +1,14 @@
 """Where a trace goes: names, placeholders, preparation and the files that lie beside it.
 
 Beside ``OUT`` lie ``OUT.<run_id>.part`` (journal of a live turn), ``OUT.<trace_id>.<pid>.part``
-(fragment of a turn whose root lives in another process), ``OUT.lock``, ``OUT.<pid>`` (blocks written
+(fragment of a turn whose root lives in another process), ``OUT.<run_id>.otlp`` (what a run received),
+``OUT.lock``, ``OUT.<pid>`` (blocks written
 without the lock) and ``OUT.1`` ... (rotated).
 """
 
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -25,10 +27,12 @@ __all__ = [
     "newest",
     "parts_of",
     "prepare",
+    "requests_folder",
 ]
 
 FILE_MODE: Final = 0o600
 DEFAULT_FOLDER: Final = ".turntrace"
+_REQUESTS: Final = ".otlp"
 
 _PLACEHOLDER: Final = re.compile(r"\{(run_id|pid|date|time|agent)\}")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -83,6 +87,8 @@ def prepare(path: Path, *, truncate: bool) -> None:
     if truncate:
         for part in parts_of(path):
             part.unlink(missing_ok=True)
+        for folder in _entries(path.parent, f"{path.name}.", _REQUESTS):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_folder(folder: Path) -> None:
@@ -100,6 +106,11 @@ def journal_path(out: Path, run_id: str) -> Path:
 def fragment_path(out: Path, trace_id: int, pid: int) -> Path:
     """The journal of spans whose turn is rooted in another process."""
     return out.with_name(f"{out.name}.{trace_id:032x}.{pid}.part")
+
+
+def requests_folder(out: Path, run_id: str) -> Path:
+    """Where the requests of a run wait until it has ended."""
+    return out.with_name(f"{out.name}.{safe_name(run_id)}{_REQUESTS}")
 
 
 def parts_of(out: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -18,6 +17,8 @@ from turntrace.files.foreign import is_foreign, is_own, is_record, is_text, read
 from turntrace.files.fragments import Part, read_parts
 from turntrace.files.journal_record import finished_record
 from turntrace.files.raw_spans import RawSpans
+from turntrace.files.read_result import ReadResult
+from turntrace.files.run_turns import run_turns, spans_of
 from turntrace.files.source import bounded_lines, plain
 
 __all__ = ["NO_FORMAT", "STDIN", "ReadResult", "read_paths"]
@@ -29,14 +30,6 @@ NO_FORMAT: Final = (
 )
 
 Rule = Callable[[RawSpan], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadResult:
-    """The turns of one or more inputs, each followed by those inside it, and what was wrong, by path."""
-
-    turns: list[Turn] = field(default_factory=list)
-    issues: list[tuple[str, Issue]] = field(default_factory=list)
 
 
 class _How(NamedTuple):
@@ -121,9 +114,17 @@ def _read_trace(lines: Iterable[bytes], path: str, parts: list[Part]) -> tuple[l
         if block.turn is not None:
             found.append(block.turn)
             journals.pop(block.turn.run_id, None)
-    found += [finished_record(part.journal, ()) for part in journals.values()]
-    issues += [issue for part in journals.values() for issue in part.journal.issues]
-    turns = _joined(found, [part.journal.turn for part in parts if part.journal.fragment])
+    fragments = [part.journal.turn for part in parts if part.journal.fragment]
+    for part in journals.values():
+        issues += part.journal.issues
+        run = run_turns(Path(path), part.journal, fragments, spans_of(found))
+        if run is None:
+            found.append(finished_record(part.journal, ()))
+        else:
+            found += run.turns
+            issues += [issue for _, issue in run.issues]
+            fragments = [one for one in fragments if one.trace_id != part.journal.turn.trace_id]
+    turns = _joined(found, fragments)
     return [inner for turn in turns for inner in (turn, *nested_turns(turn))], issues
 
 

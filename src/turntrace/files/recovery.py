@@ -1,19 +1,16 @@
 """Journals of processes that no longer live become blocks of interrupted turns."""
 
-import mmap
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from turntrace.core.attribution import attribute
-from turntrace.core.codec.decode import read_blocks
 from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import Turn
 from turntrace.files.append import Rotation, append_block
 from turntrace.files.fragments import Part, is_dead, read_parts
 from turntrace.files.journal_record import finished_record
 from turntrace.files.lock import claimed
+from turntrace.files.out import requests_folder
+from turntrace.files.run_record import record_run, stands_in
 
 __all__ = ["finish_dead"]
 
@@ -42,12 +39,14 @@ def finish_dead(out: Path, rotation: Rotation) -> int:
     return written
 
 
-def _finish(out: Path, part: Part, fragments: list[Part], rotation: Rotation) -> bool:
-    """Write the turn of a dead journal unless it stands in the file or was none; say whether it was."""
+def _finish(out: Path, part: Part, fragments: list[Part], rotation: Rotation) -> int:
+    """Write the turn of a dead journal unless it stands in the file or was none; say how many were."""
     turn = part.journal.turn
+    if requests_folder(out, turn.run_id).is_dir():
+        return len(record_run(out, part.journal, rotation).turns)
     joined = [fragment for fragment in fragments if fragment.journal.turn.trace_id == turn.trace_id]
     record = finished_record(part.journal, [fragment.journal for fragment in joined])
-    is_due = _is_turn(record) and not _stands_in(out, record.run_id)
+    is_due = _is_turn(record) and not stands_in(out, record.run_id)
     if is_due:
         attribution = attribute(
             record.spans,
@@ -67,27 +66,3 @@ def _is_turn(record: Turn) -> bool:
     return record.turn_source not in {"local_root", "run"} or any(
         span.phase not in {None, "other"} for span in record.spans
     )
-
-
-def _stands_in(out: Path, run_id: str) -> bool:
-    """Whether a complete block of the run is in the file: its process died before it deleted the journal."""
-    if not out.exists():
-        return False
-    with _mapped(out) as data:
-        if data is None or data.find(run_id.encode()) < 0:
-            return False
-    with out.open("rb") as file:
-        return any(
-            block.complete and block.turn is not None and block.turn.run_id == run_id
-            for block in read_blocks(file, strict=False)
-        )
-
-
-@contextmanager
-def _mapped(path: Path) -> Iterator[mmap.mmap | None]:
-    with path.open("rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            yield None
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield data

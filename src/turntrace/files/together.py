@@ -8,7 +8,7 @@ from turntrace.errors import TraceReadError
 from turntrace.files.documents import MAX_DOCUMENT_BYTES
 from turntrace.files.foreign import is_text, read_binary, read_json
 from turntrace.files.raw_spans import RawSpans
-from turntrace.files.read import ReadResult
+from turntrace.files.read_result import ReadResult
 from turntrace.files.source import bounded_lines, plain
 
 __all__ = ["read_together"]
