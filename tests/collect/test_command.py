@@ -285,6 +285,25 @@ def test_without_the_extra_the_way_out_is_named(tmp_path):
     )
     assert done.returncode == 2
     assert "pip install 'turntrace[collect]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.glob("*.spool")) == []
+
+
+def test_other_commands_need_no_extra_and_load_no_server(tmp_path):
+    """The server is loaded by who receives."""
+    code = """if 1:
+        import sys
+        sys.modules["uvicorn"] = None
+        from turntrace.cli.main import main
+        try:
+            main()
+        finally:
+            assert not {"asyncio", "grpc", "h11"} & sys.modules.keys()
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_disk_that_takes_no_turn_is_told_at_the_end(tmp_path):

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final, Self
 from turntrace.collect.acceptance import Acceptance, Hook
 from turntrace.collect.access import Access, is_loopback, new_token
 from turntrace.collect.counts import Counts, Totals
-from turntrace.collect.http_server import HttpServer
 from turntrace.collect.limits import Limits
 from turntrace.collect.sink import Sink
 from turntrace.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from turntrace.collect.grpc_server import GrpcServer
+    from turntrace.collect.http_server import HttpServer
 
 __all__ = ["RANDOM", "Address", "Receiver", "Settings", "Tls"]
 
@@ -89,8 +89,11 @@ class Receiver:
 
         Raises:
             ConfigurationError: for an address that others reach without a token to keep them out.
+            MissingExtraError: for http without the extra ``collect``.
         """
         self._settings = settings
+        if settings.http is not None:
+            _http_server()
         token = new_token() if settings.token == RANDOM else settings.token
         for address in (settings.http, settings.grpc):
             if address is not None and token is None and not is_loopback(address.host):
@@ -131,7 +134,7 @@ class Receiver:
             listener = _listener(settings.http)
             self.address = Address(settings.http.host, listener.getsockname()[1])
             self._access = Access.at(self.address.host, self.address.port, self.token)
-            self._http = HttpServer(listener, self._access, self._acceptance, settings.limits, context)
+            self._http = _http_server()(listener, self._access, self._acceptance, settings.limits, context)
             self._http.start()
         if settings.grpc is not None:
             self.grpc_address = self._start_grpc(settings.grpc)
@@ -197,6 +200,13 @@ class Receiver:
             http.stop(deadline_s)
         if grpc is not None:
             grpc.stop(deadline_s)
+
+
+def _http_server() -> "type[HttpServer]":
+    """The server, loaded by who receives: commands that only might are cheaper, and work without it."""
+    from turntrace.collect.http_server import HttpServer  # noqa: PLC0415 - as said
+
+    return HttpServer
 
 
 def _listener(address: Address) -> socket.socket:

@@ -76,6 +76,8 @@ class Service:
 
     def _open(self) -> None:
         plan = self._plan
+        self._spool = Spool(requests_folder(plan.folder), plan.bounds)
+        self.receiver = Receiver(self._spool, plan.receiver)
         try:
             plan.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = self._stack.enter_context(receiver_lock(plan.folder, 0))
@@ -86,12 +88,12 @@ class Service:
                 raise ConfigurationError(
                     f"another turntrace collect uses {plan.folder}: give --spool another folder"
                 )
-            self._spool = self._stack.enter_context(Spool(requests_folder(plan.folder), plan.bounds))
+            self._stack.enter_context(self._spool)
         except OSError as error:
             raise ConfigurationError(f"cannot use {plan.folder}: {error.strerror or error}") from error
         self._worker = self._started()
         self._stack.callback(self._abandon)
-        self.receiver = self._stack.enter_context(Receiver(self._spool, plan.receiver))
+        self._stack.enter_context(self.receiver)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
