@@ -136,6 +136,27 @@ def test_complaint_18_a_kill_of_both_is_made_good_by_the_next_start(tmp_path):
     assert sorted(int(turn.trace_id, 16) for turn in turns) == sorted([*range(1, 21)] * 2)
 
 
+def test_a_kill_loses_nothing_that_was_to_be_sent_on(tmp_path):
+    """SIGKILL of both with an endpoint that is down: the next start delivers every acknowledged span."""
+    endpoint = refused_endpoint()
+    arguments = ("--endpoint", endpoint, "--spool", "queue")
+    with Command(tmp_path, *arguments) as command:
+        for trace_id in range(1, 21):
+            assert post(command, traces(2, trace_id=trace_id)).status == 200
+        forward = tmp_path / "queue/forward"
+        assert wait_for(lambda: sum(path.stat().st_size for path in forward.glob("*.pb")))
+        os.kill(command.worker, signal.SIGKILL)
+        command.process.kill()
+        command.process.wait()
+    port = int(endpoint.rpartition(":")[2])
+    with HttpReceiver(port=port) as target, Command(tmp_path, *arguments, stderr="again.txt") as command:
+        expected = {(trace_id, number) for trace_id in range(1, 21) for number in (1, 2)}
+        assert wait_for(
+            lambda: {(span.trace_id[-1], span.span_id[-1]) for _, _, span in target.spans()} >= expected
+        )
+        assert command.end()[0] == 0
+
+
 def test_a_worker_that_dies_is_started_again(tmp_path):
     """The receiver goes on, says so, and no request is lost."""
     with Command(tmp_path, "--trace", "out.ndjson") as command:

@@ -89,6 +89,7 @@ def test_the_figures_are_the_bounds():
         f"{waits.idle_s / 60:g} minutes",
         f"{waits.remote_s:g} seconds",
         f"{waits.max_spans:,} spans",
+        f"{waits.max_bytes >> 20} MiB of them",
         f"{bounds.max_bytes >> 30} GiB",
     ):
         assert figure in TEXT, figure

@@ -2,17 +2,24 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import ParseDict
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from otlp_requests import T0_NS, json_traces, logs, metrics
 from turntrace.collect.gathering import Gathering, Waits
+from turntrace.collect.limits import RefusedError
+from turntrace.collect.messages import checked
+from turntrace.collect.receiver import Receiver
 from turntrace.collect.request_spans import _with_ids, arrived
-from turntrace.collect.sink import record
+from turntrace.collect.sink import RequestFiles, record
 from turntrace.collect.spool import Spool
 from turntrace.collect.worker import Work, Worker, requests_folder
 from turntrace.files.append import Rotation
@@ -140,7 +147,9 @@ def gathered(*requests, waits=None):
     """A gathering of requests that came at second 0, 1, 2 ..."""
     gathering = Gathering(waits or Waits(linger_s=1, remote_s=5, idle_s=300))
     for second, body in enumerate(requests):
-        gathering.add(arrived(body, "protobuf", with_origin=False), second + 1, float(second))
+        gathering.add(
+            list(arrived(body, "protobuf", with_origin=False)), second + 1, float(second), len(body)
+        )
     return gathering
 
 
@@ -170,9 +179,17 @@ def test_too_many_spans_close_what_has_waited_longest():
     waits = Waits(max_spans=3)
     gathering = gathered(spans(CALL, TOOL, trace_id=1), spans(CALL, trace_id=2), waits=waits)
     assert due_at(gathering, 0.0) == [0]
-    gathering.add(arrived(spans(CALL, trace_id=3), "protobuf", with_origin=False), 3, 2.0)
+    gathering.add(list(arrived(spans(CALL, trace_id=3), "protobuf", with_origin=False)), 3, 2.0, 100)
     assert [trace.trace_id[-1] for trace in gathering.due(2.0)] == ["1"]
     assert gathering.span_count == 2
+
+
+def test_too_many_bytes_close_what_has_waited_longest():
+    """The same for spans that are few and large."""
+    one, two = spans(CALL, trace_id=1), spans(CALL, trace_id=2)
+    gathering = gathered(one, two, waits=Waits(max_bytes=len(one) + len(two) - 1))
+    assert [trace.trace_id[-1] for trace in gathering.due(1.0)] == ["1"]
+    assert gathering.size_bytes <= len(two)
 
 
 def test_a_span_that_comes_twice_is_one(collected):
@@ -229,7 +246,7 @@ def test_a_second_root_of_a_closed_trace_is_a_turn_of_its_own(collected):
     assert [turn.run_id[-1] for turn in collected.turns()] == ["1", "b"]
 
 
-def test_a_killed_agent_leaves_an_interrupted_turn(collected):
+def test_r31_a_killed_agent_leaves_an_interrupted_turn(collected):
     """Without its root a turn is interrupted, with everything that came."""
     collected.put(spans(CALL, TOOL))
     collected.work()
@@ -442,3 +459,113 @@ def test_r73_an_end_before_the_start_is_no_length_and_no_age(collected):
     (turn,) = collected.turns()
     (span,) = turn.spans
     assert (span.start_ns - T0_NS, span.end_ns - span.start_ns) == (400_000_000, 0)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_json_is_refused_or_read(data):
+    """Documents that look like requests and are none: refused with a reason, or read without an error."""
+    keys = (
+        "resourceSpans",
+        "resource",
+        "scopeSpans",
+        "spans",
+        "attributes",
+        "key",
+        "value",
+        "values",
+        "events",
+    )
+    keys += (
+        "arrayValue",
+        "kvlistValue",
+        "traceId",
+        "spanId",
+        "startTimeUnixNano",
+        "status",
+        "flags",
+        "scope",
+    )
+    leaves = (
+        st.none()
+        | st.booleans()
+        | st.integers(-5, 2**70)
+        | st.text(max_size=3)
+        | st.sampled_from(["01" * 16, "02" * 8, "1700000000000000000"])
+    )
+    trees = st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(keys), inner, max_size=5),
+        max_leaves=25,
+    )
+    document = json.loads(json_traces(2))
+    holders = [document, document["resourceSpans"][0], document["resourceSpans"][0]["scopeSpans"][0]]
+    holders += document["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    for holder in data.draw(st.lists(st.sampled_from(holders), max_size=3)):
+        holder[data.draw(st.sampled_from(keys))] = data.draw(trees)
+    try:
+        found = checked("traces", json.dumps(document).encode(), "json", 1000)
+    except RefusedError:
+        return
+    read = list(arrived(found.body, "json", with_origin=True))
+    assert len(read) <= found.items
+
+
+@pytest.mark.slow
+def test_complaint_28_forked_senders_are_told_apart(tmp_path):
+    """A process that forks inside a turn, both with exporters of their own: one turn, two processes."""
+    program = tmp_path / "forks.py"
+    program.write_text(FORKS)
+    with RequestFiles(tmp_path / "raw") as sink, Receiver(sink) as receiver:
+        env = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.http_endpoint_with_token}
+        subprocess.run([sys.executable, str(program)], env=env, check=True, timeout=60)
+        requests = [frame for path in sink.paths("traces") for frame in frames_of(path)]
+    pids = {
+        raw.resource["process.pid"]
+        for body in requests
+        for raw, _ in arrived(body, "protobuf", with_origin=False)
+    }
+    assert len(pids) == 2
+    collected = Collected(tmp_path)
+    collected.put(*requests)
+    collected.work()
+    (turn,) = outermost(collected.turns())
+    assert sorted(span.name for span in turn.spans) == ["chat in child", "chat in parent"]
+
+
+def frames_of(path):
+    """The messages of a file of messages with their lengths."""
+    data, at = path.read_bytes(), 0
+    while at < len(data):
+        length = int.from_bytes(data[at : at + 4], "big")
+        yield data[at + 4 : at + 4 + length]
+        at += 4 + length
+
+
+FORKS = """
+import os
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry import trace
+
+def tracer():
+    provider = TracerProvider(resource=Resource({"process.pid": os.getpid()}), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider, provider.get_tracer("t")
+
+provider, mine = tracer()
+with mine.start_as_current_span("invoke_agent a", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    pid = os.fork()
+    if pid == 0:
+        own, child = tracer()
+        with child.start_as_current_span("chat in child", attributes={"gen_ai.operation.name": "chat"}):
+            pass
+        own.shutdown()
+        os._exit(0)
+    with mine.start_as_current_span("chat in parent", attributes={"gen_ai.operation.name": "chat"}):
+        pass
+    assert os.waitpid(pid, 0)[1] == 0
+provider.shutdown()
+"""

@@ -6,7 +6,7 @@ of other processes, nothing more is expected here.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,7 +15,8 @@ from turntrace.core.model import RawSpan
 
 __all__ = ["Gathering", "Trace", "Waits"]
 
-_MAX_SPANS: Final = 300_000
+_MAX_SPANS: Final = 200_000
+_MAX_BYTES: Final = 128 << 20
 _CLOSED: Final = 100_000
 """Traces that are remembered: what comes of them later waits for no root."""
 
@@ -25,14 +26,15 @@ class Waits:
     """How long traces are waited for, in seconds, and how many spans at most.
 
     ``linger_s`` after the root; ``remote_s`` after the last span of a trace whose roots are below spans of
-    other processes; ``idle_s`` after the last span of any other. Past ``max_spans`` the trace that has waited
-    longest is closed as it is.
+    other processes; ``idle_s`` after the last span of any other. Past ``max_spans``, or past ``max_bytes`` as
+    they came, the trace that has waited longest is closed as it is.
     """
 
     linger_s: float = 1.0
     remote_s: float = 5.0
     idle_s: float = 300.0
     max_spans: int = _MAX_SPANS
+    max_bytes: int = _MAX_BYTES
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class Trace:
     spans: dict[str, Arrived] = field(default_factory=dict)
     rooted_s: float | None = None
     seen_s: float = 0.0
+    size_bytes: int = 0
     duplicates: int = 0
 
     def add(self, span: Arrived, number: int, now_s: float) -> None:
@@ -72,7 +75,7 @@ class Trace:
 class Gathering:
     """The traces that are open. Not safe from several threads."""
 
-    __slots__ = ("_closed", "_due", "_traces", "_waits", "span_count")
+    __slots__ = ("_closed", "_due", "_traces", "_waits", "size_bytes", "span_count")
 
     def __init__(self, waits: Waits) -> None:
         self._waits = waits
@@ -80,10 +83,13 @@ class Gathering:
         self._due: dict[str, float] = {}
         self._closed: OrderedDict[str, None] = OrderedDict()
         self.span_count = 0
+        self.size_bytes = 0
 
-    def add(self, spans: Iterable[Arrived], number: int, now_s: float) -> None:
-        """Take spans that stand in the segment ``number``."""
+    def add(self, spans: Sequence[Arrived], number: int, now_s: float, size_bytes: int) -> None:
+        """Take the spans of a request of ``size_bytes`` that stands in the segment ``number``."""
         touched = set()
+        share_bytes = size_bytes // max(1, len(spans))
+        self.size_bytes += share_bytes * len(spans)
         for span in spans:
             trace_id = span.raw.trace_id
             trace = self._traces.get(trace_id)
@@ -92,6 +98,7 @@ class Gathering:
                 trace.rooted_s = now_s if trace_id in self._closed else None
             before = len(trace.spans)
             trace.add(span, number, now_s)
+            trace.size_bytes += share_bytes
             self.span_count += len(trace.spans) - before
             touched.add(trace_id)
         for trace_id in touched:
@@ -112,7 +119,7 @@ class Gathering:
                 self._due[trace_id] = idle_s
             else:
                 yield self._taken(trace_id)
-        while self.span_count > self._waits.max_spans:
+        while self.span_count > self._waits.max_spans or self.size_bytes > self._waits.max_bytes:
             yield self._taken(min(self._traces, key=lambda trace_id: self._traces[trace_id].seen_s))
 
     def all(self) -> Iterator[Trace]:
@@ -127,6 +134,7 @@ class Gathering:
         if len(self._closed) > _CLOSED:
             self._closed.popitem(last=False)
         self.span_count -= len(trace.spans)
+        self.size_bytes -= trace.size_bytes
         return trace
 
     @property

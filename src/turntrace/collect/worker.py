@@ -136,7 +136,7 @@ class Worker:
             self.outcome.unreadable += 1
             return
         self.outcome.spans += len(spans)
-        self._gathering.add(spans, message.number, time.monotonic())
+        self._gathering.add(spans, message.number, time.monotonic(), len(message.body))
 
     def _keep(self, message: Message) -> None:
         """Logs and metrics lie beside the trace as they came, up to a bound, for who reads them."""
