@@ -82,11 +82,7 @@ class TurnWriter:
                 self._told.update((turn.trace_id, span.span_id) for span in turn.spans)
 
     def add(self, turns: Iterable[tuple[Turn, Attribution]]) -> None:
-        """Take outermost turns; ``flush`` writes them.
-
-        Raises:
-            OSError: when the disk does not take a fragment.
-        """
+        """Take outermost turns; ``flush`` writes them. Late spans are written at once, or counted."""
         for turn, attribution in turns:
             is_interrupted = turn.status == "interrupted"
             if is_interrupted and turn.trace_id in self._traces and not self._is_old(turn):
@@ -133,6 +129,8 @@ class TurnWriter:
         journal = JournalFile(fragment_path(self._out, int(turn.trace_id, 16), os.getpid()))
         try:
             journal.write(b"".join(fragment_lines(turn)))
+        except OSError:
+            self.fragments_refused += len(turn.spans)
         finally:
             journal.close()
 

@@ -157,10 +157,7 @@ class Worker:
         turns, closed = self._closing.turns(traces, time.monotonic(), is_last=is_last)
         known = [(turn, attributed(turn) if turn.parent_run_id is None else None) for turn in turns]
         if self._writer is not None:
-            try:
-                self._writer.add((turn, found) for turn, found in known if found is not None)
-            except OSError:
-                self.outcome.late_refused += 1
+            self._writer.add((turn, found) for turn, found in known if found is not None)
         if self._forwarder is not None:
             self._unsent += enriched_requests(closed, facts_of_turns(known))
         return self._store()
