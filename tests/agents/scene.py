@@ -17,6 +17,7 @@ from typing import Any
 
 from agents import setups
 from agents.install import environment as with_node
+from agents.load import OthersLoad
 from agents.recorder import Recorder
 from frameworks.encodings import Asked
 from frameworks.model_server import ModelServer
@@ -45,13 +46,14 @@ KEPT = ("LANG", "TZ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What an agent sent, and what really happened."""
+    """What an agent sent, what really happened, and how many cores other programs took meanwhile."""
 
     lines: str
     how: list[dict[str, Any]]
     truth: dict[str, Any]
     output: str
     status: int
+    others_cores: float
     places: tuple[str, ...]
 
 
@@ -62,7 +64,7 @@ def switched_on(
     name: str, command: list[str], environment: dict[str, str], url: str
 ) -> tuple[Sequence[str], Mapping[str, str]]:
     """The command and its environment with the agent's telemetry on its way to ``url``, as ``run`` does it."""
-    ready = prepared(PRESETS[name], command, environment, url, TOKEN)
+    ready = prepared(PRESETS[setups.SETUPS[name].preset or name], command, environment, url, TOKEN)
     return ready.argv, {**ready.environment, "TRACEPARENT": TRACEPARENT}
 
 
@@ -85,9 +87,16 @@ def play(name: str, telemetry: Telemetry = switched_on) -> Played:
         command = [str(setups.program(name)), *setup.arguments]
         argv, told = telemetry(name, command, environment, recorder.url)
         began_ns = time.time_ns()
-        done = subprocess.run(
-            argv, env=told, cwd=work, capture_output=True, text=True, timeout=RUN_S, stdin=subprocess.DEVNULL
-        )
+        with OthersLoad() as load:
+            done = subprocess.run(
+                argv,
+                env=told,
+                cwd=work,
+                capture_output=True,
+                text=True,
+                timeout=RUN_S,
+                stdin=subprocess.DEVNULL,
+            )
         process = {"start_ns": began_ns, "end_ns": time.time_ns()}
         ran = work / "ran.json"
         asked = list(zip(server.settled(), director.said, strict=True))
@@ -104,6 +113,7 @@ def play(name: str, telemetry: Telemetry = switched_on) -> Played:
             },
             output=done.stdout + done.stderr,
             status=done.returncode,
+            others_cores=load.cores,
             places=(str(folder), str(setups.CACHE)),
         )
 

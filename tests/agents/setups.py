@@ -19,17 +19,21 @@ COMMAND = "sh tool.sh"
 class Setup:
     """``tool`` and ``call`` are the agent's shell tool and its arguments.
 
-    ``prepare`` fills the home and says which variables lead to the model server.
+    ``prepare`` fills the home and says which variables lead to the model server. ``preset``: another one
+    than that of the same name.
     """
 
     arguments: tuple[str, ...]
     tool: str
     call: dict[str, Any]
     prepare: Callable[[Path, str], dict[str, str]]
+    preset: str = ""
 
 
 def program(name: str) -> Path:
     """The agent's command, where ``make agents`` installs it."""
+    if "folder" in AGENTS[name]:
+        return Path(AGENTS[name]["command"])
     return CACHE / name / "node_modules" / ".bin" / AGENTS[name]["command"]
 
 
@@ -101,5 +105,12 @@ SETUPS: Mapping[str, Setup] = {
         tool="bash",
         call={"command": COMMAND, "description": "Run the script"},
         prepare=_opencode,
+    ),
+    "node": Setup(
+        arguments=(str(CACHE / "node" / "agent.mjs"), PROMPT),
+        tool="shell",
+        call={"command": COMMAND},
+        prepare=lambda home, url: {"MODEL_URL": f"{url}/v1"},
+        preset="otel",
     ),
 }

@@ -26,8 +26,8 @@ from turntrace.report.case import examine
 TRACES = Path(__file__).parent / "traces"
 NAMES = tuple(setups.SETUPS)
 LOGGING = ("codex", "claude", "gemini")
-UNSAID = {"claude": frozenset({"reasoning_tokens"})}
-"""Anthropic's API counts no reasoning apart."""
+UNSAID = {"claude": frozenset({"reasoning_tokens"}), "node": frozenset({"reasoning_tokens"})}
+"""Anthropic's API counts no reasoning apart, and the AI SDK does not tell it."""
 
 REQUESTS = {
     "resourceSpans": ExportTraceServiceRequest,
@@ -145,7 +145,7 @@ def test_the_protos_own_spelling_gives_the_same(name, tmp_path):
     snake = [
         re.sub(r'"(\w+)":(?=["\[{\d])', lambda key: f'"{spelled(key[1])}":', line) for line in lines(name)
     ]
-    assert '"resource_logs"' in "".join(snake)
+    assert '"resource_spans"' in "".join(snake)
     assert turns_of(tmp_path, snake) == turns_of(tmp_path, lines(name))
 
 
@@ -223,7 +223,9 @@ def test_agents_that_run_can_be_recorded():
     """Each has a preset, a version and a recording of that version."""
     from turntrace.collect.presets import PRESETS
 
-    assert set(NAMES) == set(setups.AGENTS) == set(PRESETS) - {"otel"}
+    presets = {setup.preset or name for name, setup in setups.SETUPS.items()}
+    assert set(NAMES) == set(setups.AGENTS)
+    assert presets == set(PRESETS)
     assert {name: truth(name)["version"] for name in NAMES} == {
         name: setups.AGENTS[name]["version"] for name in NAMES
     }

@@ -124,6 +124,14 @@ def test_a_document_that_cannot_be_merged_stays(text):
     assert "OPENCODE_CONFIG_CONTENT" in found.notes[0]
 
 
+def test_a_setting_with_which_nothing_is_sent_is_taken_away():
+    """Codex gives up on exporting where a compression is asked for that it lacks."""
+    assert (
+        "OTEL_EXPORTER_OTLP_COMPRESSION"
+        not in ready("codex", {"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}).environment
+    )
+
+
 def test_what_leads_telemetry_elsewhere_is_told():
     """A file of the user's takes all of it."""
     (note,) = ready("gemini", {"GEMINI_TELEMETRY_OUTFILE": "/f"}).notes

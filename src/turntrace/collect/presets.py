@@ -19,7 +19,8 @@ class Preset:
     ``commands`` are its names without path and suffix, ``packages`` those that npx and the like start.
     In ``arguments`` and ``variables`` the words {endpoint}, {traces}, {metrics} and {logs} stand for
     addresses; arguments go right after the command. ``variables`` replace what the user set, ``defaults``
-    do not, ``lists`` add a word to a comma-separated list, ``documents`` are merged over JSON.
+    do not, ``lists`` add a word to a comma-separated list, ``documents`` are merged over JSON, ``removed`` are
+    taken away.
 
     ``switches``: variables that say that the agent's own telemetry was on; empty: always where an endpoint
     was set. ``endpoints``, ``protocols``: those that held its own endpoint and protocol, the best first. ``configuration``: where a
@@ -49,6 +50,9 @@ _EXPORTERS: Final = MappingProxyType({f"OTEL_{signal}_EXPORTER": "otlp" for sign
 _OF_ONE_SIGNAL: Final = tuple(
     f"OTEL_EXPORTER_OTLP_{signal}_{what}" for signal in _SIGNALS for what in ("ENDPOINT", "PROTOCOL")
 )
+_COMPRESSION: Final = tuple(
+    f"OTEL_EXPORTER_OTLP_{signal}COMPRESSION" for signal in ("", "TRACES_", "METRICS_", "LOGS_")
+)
 _TO_US: Final = {
     "OTEL_EXPORTER_OTLP_ENDPOINT": "{endpoint}",
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
@@ -72,6 +76,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
                     *_codex_exporter("trace_exporter", "traces"),
                     *_codex_exporter("metrics_exporter", "metrics"),
                 ),
+                removed=_COMPRESSION,  # with gzip, which its exporter lacks, it sends nothing at all
                 endpoints=(),
                 configuration=("CODEX_HOME", ".codex", "config.toml"),
                 hint="codex sends nothing before 0.50 or where a requirements.toml of your company pins [otel]; "
@@ -115,7 +120,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
                 endpoints=("GEMINI_TELEMETRY_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
                 protocols=("GEMINI_TELEMETRY_OTLP_PROTOCOL",),
                 configuration=("", ".gemini", "settings.json"),
-                elsewhere=("GEMINI_TELEMETRY_OUTFILE",),
+                elsewhere=("GEMINI_TELEMETRY_OUTFILE", "OTEL_SDK_DISABLED"),
                 hint="gemini sends nothing where telemetry.outfile or target gcp is set in its settings.json "
                 "or by an administrator, and no spans in old versions",
             ),
