@@ -7,7 +7,10 @@ as protobuf, and with signals left out: what spans do not tell, log events do, a
 import base64
 import gzip
 import json
+import os
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -229,3 +232,22 @@ def test_agents_that_run_can_be_recorded():
     assert {name: truth(name)["version"] for name in NAMES} == {
         name: setups.AGENTS[name]["version"] for name in NAMES
     }
+
+
+def test_the_page_shows_what_report_prints():
+    """The example of docs/coding-agents.md is the report of the recording."""
+    root = TRACES.parents[2]
+    page = (root / "docs" / "coding-agents.md").read_text()
+    command, _, shown = page.partition("```console\n$ ")[2].partition("...\n```")[0].partition("\n")
+    program, *arguments = command.split()
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
+    printed = subprocess.run(
+        [str(Path(sys.executable).parent / program), *arguments],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert printed.startswith(shown)
+    assert "generation" in shown
