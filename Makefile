@@ -45,6 +45,9 @@ slow: $(STAMP)  ## the tests of kills, memory and time, which coverage would str
 bench: $(STAMP)  ## measure the goals of tests/benchmarks; prints goal, figure and verdict
 	$(BIN)/python tests/benchmarks/run_all.py
 
+sdk-suites: $(STAMP)  ## run the model SDKs' own tests with and without our adapters
+	$(BIN)/python tests/sdk_suites/run.py
+
 frameworks: $(STAMP)  ## run real agent frameworks anew and write tests/frameworks/traces
 	$(BIN)/python tests/frameworks/run.py
 

@@ -2,10 +2,12 @@
 
     pytest -p instrument.adapters.adapter_plugin tests/test_streaming.py
 
-TURNTRACE_ADAPTERS=0 leaves everything off, for comparison. At the end it says what was recorded.
+TURNTRACE_ADAPTERS=0 leaves everything off, for comparison. At the end it says what was recorded, and writes
+how each test ended to the file that TURNTRACE_OUTCOMES names.
 """
 
 import gc
+import json
 import os
 import tempfile
 from collections import Counter
@@ -19,6 +21,7 @@ from turntrace.instrument.adapters.leftovers import LEFTOVERS
 
 IS_ON = os.environ.get("TURNTRACE_ADAPTERS") != "0"
 SEEN: Counter[str] = Counter()
+OUTCOMES: dict[str, str] = {}
 
 
 def pytest_configure():
@@ -47,6 +50,14 @@ def _recorded():
         SEEN["own errors"] += recording.guard.dropped["error"]
 
 
+def pytest_runtest_logreport(report):
+    """Note how a test ended: its body, unless something before or after it failed."""
+    if report.when == "call" or report.outcome != "passed":
+        OUTCOMES[report.nodeid] = "failed" if report.failed else OUTCOMES.get(report.nodeid, report.outcome)
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say what was recorded."""
     terminalreporter.write_line(f"turntrace: {dict(sorted(SEEN.items()))}")
+    if told := os.environ.get("TURNTRACE_OUTCOMES"):
+        Path(told).write_text(json.dumps(OUTCOMES))
