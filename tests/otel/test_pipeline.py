@@ -67,12 +67,13 @@ def test_without_an_endpoint_nothing_is_exported(built):
 @pytest.mark.parametrize(
     ("endpoint", "settings", "metrics", "is_service"),
     [
-        ("http://127.0.0.1:9", Settings(), None, True),
+        ("http://127.0.0.1:9", Settings(), True, True),
+        ("http://127.0.0.1:9", Settings(), None, False),
         ("http://127.0.0.1:9", Settings(), False, False),
-        (None, Settings(endpoint="http://127.0.0.1:9"), None, True),
-        (None, Settings(endpoint="http://127.0.0.1:9", metrics_exporter=NAMES({"none"})), None, False),
-        (None, Settings(endpoint="http://127.0.0.1:9", metrics_exporter=NAMES({"otlp"})), None, True),
-        (None, Settings(endpoint="http://127.0.0.1:9", traces_exporter=NAMES({"none"})), None, False),
+        (None, Settings(endpoint="http://127.0.0.1:9"), True, True),
+        (None, Settings(endpoint="http://127.0.0.1:9", metrics_exporter=NAMES({"none"})), True, False),
+        (None, Settings(endpoint="http://127.0.0.1:9", metrics_exporter=NAMES({"otlp"})), True, True),
+        (None, Settings(endpoint="http://127.0.0.1:9", traces_exporter=NAMES({"none"})), True, False),
     ],
 )
 def test_metrics_go_where_spans_go_over_otlp(built, endpoint, settings, metrics, is_service):
@@ -86,7 +87,7 @@ def test_metrics_go_where_spans_go_over_otlp(built, endpoint, settings, metrics,
 def test_spans_and_metrics_arrive_at_the_endpoint(built):
     """A turn's spans and its figures are sent at a flush, over the protocol of the port."""
     with HttpReceiver() as receiver:
-        pipe, processor = built(receiver.endpoint)
+        pipe, processor = built(receiver.endpoint, metrics=True)
         with tt.turn("a"), tt.tool("bash"):
             pass
         assert processor.force_flush()
@@ -104,12 +105,12 @@ def test_spans_and_metrics_arrive_at_the_endpoint(built):
         assert pipe.decision == f"turntrace exports spans to {receiver.endpoint} (http/protobuf)"
 
 
-@pytest.mark.parametrize(("interval_s", "sent"), [(0.0, True), (60.0, False)])
-def test_a_process_that_ends_within_an_interval_sends_no_metrics(built, interval_s, sent):
-    """A counter that appears at 1 and dies moves no dashboard; no thread goes on sending it."""
+@pytest.mark.parametrize(("metrics", "sent"), [(True, True), (None, False), (False, False)])
+def test_a_process_that_ends_within_an_interval_sends_no_metrics(built, metrics, sent):
+    """A counter that appears at 1 and dies moves no dashboard, unless asked for; no thread goes on sending it."""
     before = set(threading.enumerate())
     with HttpReceiver() as receiver:
-        pipe, processor = built(receiver.endpoint, Settings(metric_interval_s=interval_s))
+        pipe, processor = built(receiver.endpoint, metrics=metrics)
         with tt.turn("a"):
             pass
         processor.shutdown()
@@ -118,10 +119,46 @@ def test_a_process_that_ends_within_an_interval_sends_no_metrics(built, interval
     assert [one.name for one in set(threading.enumerate()) - before if "Metric" in one.name] == []
 
 
+def test_each_turn_is_counted_once_by_the_process_or_by_the_collector(built):
+    """Turns that begin within the first interval are the collector's as a whole; later ones say that they are not."""
+    with HttpReceiver() as receiver:
+        pipe, processor = built(receiver.endpoint)
+        interval = next(one for one in threading.enumerate() if isinstance(one, threading.Timer))
+        with tt.turn("early"):
+            interval.function()  # is over
+            with tt.tool("bash"):
+                pass
+        with tt.turn("late"), tt.tool("bash"):
+            pass
+        assert processor.force_flush()
+        assert pipe.flush(10_000)
+        found = {
+            (span.name, attributes_of(span)["turntrace.agent"]): attributes_of(span).get("turntrace.metrics")
+            for _, _, span in spans_of(receiver.traces)
+        }
+        assert found == {
+            ("invoke_agent early", "early"): None,
+            ("execute_tool bash", "early"): None,
+            ("invoke_agent late", "late"): "process",
+            ("execute_tool bash", "late"): "process",
+        }
+        assert pipe.provider.resource.attributes["turntrace.metrics"] == "collector"
+        agents = {
+            attributes_of(point)["agent"]
+            for request in receiver.metrics
+            for resource in request.resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            if metric.name in {"turntrace.turns", "turntrace.phase.exclusive_time"}
+            for point in (*metric.sum.data_points, *metric.histogram.data_points)
+        }
+        assert agents == {"late"}
+
+
 def test_a_forked_child_sends_no_copy_of_its_parents_metrics(built, monkeypatch):
     """The figures are the parent's, who sends them itself."""
     with HttpReceiver() as receiver:
-        pipe, processor = built(receiver.endpoint, Settings(metric_interval_s=0.0))
+        pipe, processor = built(receiver.endpoint, metrics=True)
         with tt.turn("a"):
             pass
         processor.shutdown()

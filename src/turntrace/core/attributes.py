@@ -28,6 +28,15 @@ ROUND: Final = "turntrace.round"
 RUN_ID: Final = "turntrace.run_id"
 ATTEMPT: Final = "turntrace.attempt"
 REASON: Final = "turntrace.reason"
+TURN_AGENT: Final = "turntrace.agent"
+"""The agent of the turn that a span lies in: what reads spans one by one cannot look it up."""
+
+REPEATED: Final = "turntrace.repeated"
+"""True on a span that shows a call again which a span above it shows: it is not counted."""
+
+METRICS: Final = "turntrace.metrics"
+"""Who makes metrics of a span: ``process`` or ``collector``; of the resource, and of a span that says otherwise."""
+
 FIRST_TOKEN_MS: Final = "turntrace.first_token_ms"  # noqa: S105 - a name, no password
 FIRST_VISIBLE_MS: Final = "turntrace.first_visible_ms"
 AWAIT_MS: Final = "turntrace.stream.await_ms"
@@ -70,7 +79,8 @@ MAX_STRING_CHARACTERS: Final = 256
 
 ALLOWED: Final = frozenset(
     {
-        PHASE, EXCLUSIVE_MS, EXCLUSIVE_PROVISIONAL, OUTCOME, ROUND, RUN_ID, ATTEMPT, REASON,
+        PHASE, EXCLUSIVE_MS, EXCLUSIVE_PROVISIONAL, OUTCOME, ROUND, RUN_ID, ATTEMPT, REASON, TURN_AGENT,
+        REPEATED, METRICS,
         FIRST_TOKEN_MS, FIRST_VISIBLE_MS, AWAIT_MS, CONSUME_MS, CHUNKS,
         OPERATION, PROVIDER, SYSTEM, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, REQUEST_STREAM,
         FINISH_REASONS, TIME_TO_FIRST_CHUNK, AGENT_NAME, CONVERSATION_ID, TOOL_NAME, TOOL_TYPE, TOOL_CALL_ID,

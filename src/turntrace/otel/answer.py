@@ -18,10 +18,19 @@ from turntrace.core.attributes import (
 from turntrace.core.live import LiveTotals
 from turntrace.core.model import TurnStatus
 
-__all__ = ["LiveFacts", "answer"]
+__all__ = ["COUNTED", "LiveFacts", "answer"]
 
 _NS_PER_MS: Final = 1_000_000
 _LOW_COVERAGE: Final = 0.95
+COUNTED: Final[Mapping[str, str]] = {
+    "reconnects": "reconnect_count",
+    "compaction_attempts": "compaction_attempts",
+    "completion_nudges": "completion_nudges",
+    "acceptance_checks": "acceptance_checks",
+    "model_switches": "model_switches",
+}
+"""Counters of a turn that its span carries when they are not 0: name there, name in the file."""
+
 _TOKEN_NAMES: Final = {
     "input_tokens": "input_tokens",
     "output_tokens": "output_tokens",
@@ -47,6 +56,7 @@ class LiveFacts:
     first_token_ns: int | None
     max_tools_at_once: int
     detached: bool
+    counters: Mapping[str, int]
 
 
 def answer(totals: LiveTotals, facts: LiveFacts) -> dict[str, Scalar]:
@@ -78,7 +88,11 @@ def _turn(totals: LiveTotals, facts: LiveFacts) -> dict[str, Scalar]:
         "status": facts.status,
         "dominant_phase": max(totals.wall_ns_by_phase, key=totals.wall_ns_by_phase.__getitem__, default=None),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    counted = {name: facts.counters.get(counter) for name, counter in COUNTED.items()}
+    return {
+        **{name: value for name, value in found.items() if value is not None},
+        **{name: value for name, value in counted.items() if value},
+    }
 
 
 def _flags(totals: LiveTotals, facts: LiveFacts) -> dict[str, bool]:

@@ -74,4 +74,5 @@ class LiveCounts:
             first_token_ns=None if first is None else first - start_ns,
             max_tools_at_once=self.tools_open_most,
             detached=self.detached,
+            counters=self.counters,
         )

@@ -14,7 +14,7 @@ from turntrace.core.attributes import REQUEST_MODEL, ROUND, TOOL_NAME
 from turntrace.core.model import Outcome
 from turntrace.otel.live_turn import OpenSpan
 from turntrace.otel.recording import Recording
-from turntrace.otel.span_end import SpanEnder
+from turntrace.otel.span_end import SpanEnder, exported_facts
 from turntrace.otel.span_start import MODEL_PHASE, OWN_VERDICTS, TOOL_PHASE, Sink, SpanStarter
 
 __all__ = ["OwnSpans"]
@@ -25,9 +25,10 @@ _TURN: Final = "turn"
 class OwnSpans:
     """Begin and end of spans made by turn(), phase(), generation() and tool()."""
 
-    __slots__ = ("_ender", "_starter", "_table")
+    __slots__ = ("_ender", "_recording", "_starter", "_table")
 
     def __init__(self, recording: Recording, starter: SpanStarter, ender: SpanEnder) -> None:
+        self._recording = recording
         self._table = recording.table
         self._starter = starter
         self._ender = ender
@@ -37,7 +38,16 @@ class OwnSpans:
     ) -> OpenSpan:
         """Enter a span that was just started in ``context``; ``sink`` None lets it find its turn."""
         if sink is None or phase == _TURN:
-            return self._starter.enter(span, context, OWN_VERDICTS[phase], attributes, own=True)
+            opened = self._starter.enter(span, context, OWN_VERDICTS[phase], attributes, own=True)
+        else:
+            opened = self._enter(span, sink, phase, attributes)
+        if self._recording.enriches:
+            for name, value in exported_facts(opened).items():
+                span.set_attribute(name, value)
+        return opened
+
+    def _enter(self, span: Span, sink: Sink, phase: str, attributes: Mapping[str, Any]) -> OpenSpan:
+        """Enter a span whose turn is known."""
         parent = span.parent
         span_context = span.get_span_context()
         if parent is None:

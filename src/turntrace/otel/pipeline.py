@@ -1,21 +1,22 @@
 """The provider that turntrace builds when the application has none, and what it exports to."""
 
 import os
-import time
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from opentelemetry.metrics import Meter
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import MetricsData, PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.sampling import _get_from_env_or_default
 
 from turntrace.config import Settings, program_name
+from turntrace.core.attributes import METRICS
 from turntrace.errors import ConfigurationError
 from turntrace.otel.batch import LazyBatchProcessor
 from turntrace.otel.content import ContentFreeExporter
@@ -23,6 +24,7 @@ from turntrace.otel.exporters import metric_exporter, protocol_of, span_exporter
 from turntrace.otel.metrics import TurnMetrics
 from turntrace.otel.processor import TurnSpanProcessor
 from turntrace.otel.quiet import quieten
+from turntrace.otel.recording import Recording
 from turntrace.otel.sampler import RecordingSampler
 from turntrace.version import VERSION
 
@@ -57,7 +59,8 @@ def build(
 ) -> Pipeline:
     """A provider whose spans go through ``processor`` to the exporters that were asked for.
 
-    ``metrics``: None sends them where spans go over OTLP; a one-shot process passes False.
+    ``metrics``: None sends them over OTLP where spans go, of turns that begin when the process has lived
+    for one interval; True from the first turn on; a one-shot process passes False.
 
     Raises:
         ConfigurationError: for an exporter or protocol that does not exist.
@@ -79,15 +82,17 @@ def build(
         for make in makers.values()
     ]
     processor.follow_with(batches)
-    is_service = bool(makers) and where is not None and metrics is not False and _wants_metrics(settings)
-    resource = _resource(settings, is_service=is_service)
+    has_metrics = bool(makers) and where is not None and metrics is not False and _wants_metrics(settings)
+    resource = _resource(settings, is_service=has_metrics and metrics is True)
     provider = TracerProvider(
         sampler=RecordingSampler(_get_from_env_or_default()), resource=resource, shutdown_on_exit=False
     )
     provider.add_span_processor(processor)
-    meters = _Meters(endpoint, settings, resource) if is_service else None
-    if meters is not None:
-        processor.recording.metrics = TurnMetrics(meters.meter(), guard, settings.metric_labels)
+    meters = None
+    if has_metrics:
+        meters = _Meters(endpoint, settings, resource, lambda meter: _measure(recording, meter, settings))
+        if metrics is True:
+            meters.begin()
     if makers:
         quieten()
     return Pipeline(
@@ -96,6 +101,11 @@ def build(
         flush=lambda timeout_ms: meters is None or meters.force_flush(timeout_ms),
         decision=_decision(makers, where, settings),
     )
+
+
+def _measure(recording: Recording, meter: Meter, settings: Settings) -> None:
+    """Let ``recording`` measure on ``meter`` the turns that begin from now on."""
+    recording.metrics = TurnMetrics(meter, recording.guard, settings.metric_labels)
 
 
 def _exporter_makers(endpoint: str | None, settings: Settings) -> Mapping[str, Callable[[], SpanExporter]]:
@@ -129,7 +139,7 @@ def _wants_metrics(settings: Settings) -> bool:
 
 
 def _resource(settings: Settings, *, is_service: bool) -> Resource:
-    own: dict[str, str] = {"turntrace.metrics": "process" if is_service else "collector"}
+    own: dict[str, str] = {METRICS: "process" if is_service else "collector"}
     if settings.service_name is None and "service.name=" not in settings.resource_attributes:
         own["service.name"] = program_name()
     found = Resource.create({**own})
@@ -139,45 +149,41 @@ def _resource(settings: Settings, *, is_service: bool) -> Resource:
     )
 
 
-class _Reader(PeriodicExportingMetricReader):
-    """A reader that can end without sending."""
-
-    is_silent = False
-
-    def _receive_metrics(
-        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
-    ) -> None:
-        if not self.is_silent:
-            super()._receive_metrics(metrics_data, timeout_millis, **kwargs)
-
-
 class _Meters:
-    """Metrics over OTLP. A process that ends before its first interval sends none.
+    """Metrics over OTLP. A process that ends before its first interval sends none, unless begin() was called.
 
-    A counter that appears at 1 and dies moves no dashboard.
+    A counter that appears at 1 and dies moves no dashboard. What such a process did the collector counts.
     """
 
-    def __init__(self, endpoint: str | None, settings: Settings, resource: Resource) -> None:
-        self._reader = _Reader(metric_exporter(settings, endpoint))
-        self._provider = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False)
+    def __init__(
+        self, endpoint: str | None, settings: Settings, resource: Resource, measure: Callable[[Meter], None]
+    ) -> None:
+        """``measure`` is called once, with the meter of our instruments, when measuring begins."""
+        self._measure: Callable[[Meter], None] | None = measure
         self._pid = os.getpid()
         self._is_down = False
-        self._due_s = time.monotonic() + settings.metric_interval_s
+        reader = PeriodicExportingMetricReader(metric_exporter(settings, endpoint))
+        self._provider = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+        self._interval = threading.Timer(settings.metric_interval_s, self.begin)
+        self._interval.daemon = True
+        self._interval.start()
 
-    def meter(self) -> Meter:
-        """The meter of our instruments."""
-        return self._provider.get_meter("turntrace", VERSION)
+    def begin(self) -> None:
+        """Measure from now on."""
+        self._interval.cancel()
+        measure, self._measure = self._measure, None
+        if measure is not None:
+            measure(self._provider.get_meter("turntrace", VERSION))
 
     def force_flush(self, timeout_ms: int) -> bool:
         """Send what was measured so far."""
-        self._due_s = 0.0
         return self._provider.force_flush(timeout_ms)
 
     def shutdown(self) -> None:
         """Send the last figures of a process that lived long enough; a forked child's are a copy."""
         if os.getpid() == self._pid and not self._is_down:
             self._is_down = True
-            self._reader.is_silent = time.monotonic() < self._due_s
+            self._interval.cancel()
             self._provider.shutdown()
 
 

@@ -6,7 +6,17 @@ from typing import Any, Final
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext, StatusCode
 
-from turntrace.core.attributes import EXCLUSIVE_MS, OUTCOME, PHASE, REASON, ROUND, Scalar
+from turntrace.core.attributes import (
+    EXCLUSIVE_MS,
+    METRICS,
+    OUTCOME,
+    PHASE,
+    REASON,
+    REPEATED,
+    ROUND,
+    TURN_AGENT,
+    Scalar,
+)
 from turntrace.core.dialects import Description, Role, Verdict, classify, describe, has_failed, usage_of
 from turntrace.core.model import Outcome, SpanStatus
 from turntrace.core.usage import richer
@@ -17,7 +27,7 @@ from turntrace.otel.metrics import TurnMetrics
 from turntrace.otel.recording import Recording
 from turntrace.otel.span_start import KIND_NAMES, MODEL_PHASE, OWN_SCOPE, TOOL_PHASE
 
-__all__ = ["SpanEnder"]
+__all__ = ["SpanEnder", "exported_facts"]
 
 _NS_PER_MS: Final = 1_000_000
 _EXCLUSIVE_KEPT: Final = 65_536
@@ -88,7 +98,8 @@ class SpanEnder:
         """Tell the log, the metrics and the closer."""
         if opened.phase == MODEL_PHASE:
             self._called(opened)
-        turn, metrics, kept = opened.turn, self._recording.metrics, self._recording.exclusive_of
+        turn, kept = opened.turn, self._recording.exclusive_of
+        metrics = turn.metrics  # not the recording's: a turn is measured as a whole or not at all
         turn.log.ended(opened)
         turn.open_spans.pop(opened.span_id, None)  # told: from here on the turn may be closed
         if metrics is not None:
@@ -145,6 +156,18 @@ class SpanEnder:
             submit(metrics.retried, agent, turn.model, "unknown", unseen)
 
 
+def exported_facts(opened: OpenSpan) -> dict[str, Scalar]:
+    """What whoever reads exported spans one by one cannot look up: agent, repetition, who measures the turn."""
+    turn = opened.turn
+    facts: dict[str, Scalar] = {} if turn.who.agent is None else {TURN_AGENT: turn.who.agent}
+    if turn.metrics is not None:
+        facts[METRICS] = "process"
+    call = {MODEL_PHASE: opened.model_call, TOOL_PHASE: opened.tool_call}.get(opened.phase or "")
+    if call is not None and call is not opened:
+        facts[REPEATED] = True
+    return facts
+
+
 def _keep(kept: dict[int, int], span_id: int, exclusive_ns: int) -> None:
     """Keep an exclusive time for an exporter made by wrap(); the oldest gives way."""
     kept[span_id] = exclusive_ns
@@ -176,6 +199,7 @@ def _enriched(
         **(span.attributes or {}),
         EXCLUSIVE_MS: exclusive_ns / _NS_PER_MS,
         OUTCOME: opened.outcome,
+        **exported_facts(opened),
         **answer,
     }
     phase = "turn" if answer else opened.phase
