@@ -69,6 +69,7 @@ def _answer(turn: Turn, attribution: Attribution) -> dict[str, Scalar]:
         first_token_ns=None if first is None or turn.started_ns is None else first - turn.started_ns,
         max_tools_at_once=attribution.max_concurrency.get("tool_execution", 0),
         detached=any(times.detached for times in attribution.spans),
+        counters=turn.counters,
     )
     own: dict[str, Scalar] = {PHASE: "turn"}
     if attribution.root_exclusive_ns is not None:
