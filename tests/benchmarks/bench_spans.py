@@ -28,7 +28,7 @@ ATTRIBUTES = {
 }
 VARIANTS = (
     "nullcontext", "disabled", "sdk_bsp", "phase_bsp", "phase_more_bsp", "phase_bsp_journal_thread", "phase_bsp_journal_sync",
-    "foreign_bsp", "foreign_bsp_journal_thread", "turns_bsp",
+    "foreign_bsp", "foreign_bsp_journal_thread", "turns_bsp", "phase_bsp_metrics",
 )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def _provider(processor=None):
     return provider
 
 
-def _native(journal: str | None, attributes=OWN_ATTRIBUTES) -> Callable[[], None]:
+def _native(journal: str | None, attributes=OWN_ATTRIBUTES, *, measured: bool = False) -> Callable[[], None]:
     import turntrace as tt
     from turntrace.otel import slot
     from turntrace.otel.options import RecordingOptions
@@ -58,6 +58,13 @@ def _native(journal: str | None, attributes=OWN_ATTRIBUTES) -> Callable[[], None
     processor = TurnSpanProcessor(RecordingOptions(out=out, journal=journal or "off"))
     processor.tracer = OwnTracer(_provider(processor).get_tracer("turntrace", "0"))
     slot.fill(processor)
+    if measured:
+        from opentelemetry.sdk.metrics import MeterProvider
+
+        from turntrace.otel.metrics import TurnMetrics
+
+        recording = processor.recording
+        recording.metrics = TurnMetrics(MeterProvider().get_meter("turntrace"), recording.guard)
 
     def work() -> None:
         with tt.turn("a"):
@@ -129,6 +136,7 @@ def _work(variant: str) -> Callable[[], None]:
         "phase_bsp_journal_thread": lambda: _native("thread"),
         "phase_bsp_journal_sync": lambda: _native("sync"),
         "turns_bsp": _turns,
+        "phase_bsp_metrics": lambda: _native(None, measured=True),
         "foreign_bsp": lambda: _foreign(None),
         "foreign_bsp_journal_thread": lambda: _foreign("thread"),
     }
@@ -158,6 +166,7 @@ def run(rounds: int) -> list[tuple[str, str, float, float]]:
             0.0,
         ),
         ("-", "an empty turn() with the whole answer on its span / SDK + BSP", ns["turns_bsp"] / base, 0.0),
+        ("-", "phase() with metrics / SDK + BSP", ns["phase_bsp_metrics"] / base, 0.0),
         ("-", "SDK + BSP, ns a span here", base, 0.0),
     ]
 

@@ -74,6 +74,7 @@ def test_nothing_is_made_before_the_first_span(batched):
     assert batched.batch.force_flush()
     batched.batch.shutdown()
     assert (batched.made, batched.begun) == ([], [])
+    assert (batched.batch.failures, batched.batch.waiting) == (0, 0)
 
 
 @pytest.mark.parametrize("ended", [span(sampled=False), ReadableSpan("no ids")])
@@ -103,6 +104,7 @@ def test_a_full_queue_drops_the_newest_with_a_count():
     for number in range(5):
         batched.batch.on_end(span(number=number))
     assert batched.guard.dropped == {"export_queue": 3}
+    assert batched.batch.waiting in {1, 2}  # one may be with the exporter, which waits
     batched.exporter.let.set()
     assert batched.batch.force_flush()
     batched.batch.on_end(span(number=9))
@@ -118,6 +120,7 @@ def test_a_failed_export_is_counted(batched):
     batched.batch.on_end(span())
     assert batched.batch.force_flush()
     assert sum(batched.guard.dropped.values()) == 1
+    assert (batched.batch.failures, batched.batch.waiting) == (1, 0)
 
 
 def test_a_forked_child_begins_anew(batched):

@@ -1,34 +1,73 @@
 """The turntrace.* metrics: values, bounds, labels, exemplars."""
 
+from dataclasses import replace
+
 import pytest
+from opentelemetry.context import Context
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.trace import SpanContext, TraceFlags
 
 import turntrace as tt
+from metric_oracle import EVENTS
 from otel.fakes import CHAT, HTTP, MS, TOOL, a_chat, a_tool, an_agent
 from recordings import Recorded
+from turntrace.core.metric_table import METRICS
 from turntrace.core.model import Usage
 from turntrace.otel.guard import Guard
-from turntrace.otel.metrics import DURATION_BOUNDS_S, MAX_NAMES, TURN_BOUNDS_S, BoundedNames, TurnMetrics
+from turntrace.otel.live_metrics import observe_process
+from turntrace.otel.metrics import CallPoint, TurnMetrics, TurnPoint
 
 CONTEXT = SpanContext(0xABC, 0xDEF, False, TraceFlags(TraceFlags.SAMPLED))
+TURN = TurnPoint(
+    agent="a",
+    status="ok",
+    wall_ns_by_phase={"generation": 5 * MS, "unattributed": MS},
+    active_ns=5 * MS,
+    coverage=5 / 6,
+    rounds=2,
+    context=CONTEXT,
+)
+CALL = CallPoint(
+    agent="a",
+    model="m",
+    provider="p",
+    outcome="ok",
+    duration_ns=3_000 * MS,
+    first_token_ns=1_000 * MS,
+    usage=Usage(span_id="1", model="m", output_tokens=100),
+    context=CONTEXT,
+)
 
 
 class Measured:
     """Metrics on a real meter, read in memory."""
 
-    def __init__(self, guard=None, labels=frozenset()):
+    def __init__(self, guard=None, labels=frozenset(), live=(), exporters=()):
         self.reader = InMemoryMetricReader()
         self.provider = MeterProvider([self.reader], shutdown_on_exit=False)
         self.guard = guard or Guard()
-        self.metrics = TurnMetrics(self.provider.get_meter("turntrace"), self.guard, labels)
+        meter = self.provider.get_meter("turntrace")
+        self.metrics = TurnMetrics(meter, self.guard, labels)
+        self.live, self.exporters = live, exporters
+        observe_process(
+            meter,
+            self.metrics.names["agent"],
+            self.guard.dropped,
+            lambda: tuple(self.live),
+            lambda: self.exporters,
+        )
+
+    def all(self):
+        """Every metric that has points, by name."""
+        data = self.reader.get_metrics_data()
+        found = [] if data is None else data.resource_metrics[0].scope_metrics[0].metrics
+        return {metric.name: metric for metric in found}
 
     def points(self, name):
         """The points of a metric."""
-        data = self.reader.get_metrics_data()
-        found = [] if data is None else data.resource_metrics[0].scope_metrics[0].metrics
-        return [point for metric in found if metric.name == name for point in metric.data.data_points]
+        metric = self.all().get(name)
+        return [] if metric is None else list(metric.data.data_points)
 
     def values(self, name, *labels):
         """Values, or sums of histograms, by the named labels."""
@@ -59,30 +98,34 @@ def recorded(clock):
         made.provider.shutdown()
 
 
-def test_the_bounds_double():
-    """Spans from 10 ms to 82 s, turns from 0.1 s to almost an hour."""
-    assert (len(DURATION_BOUNDS_S), DURATION_BOUNDS_S[0], DURATION_BOUNDS_S[-1]) == (14, 0.01, 81.92)
-    assert (len(TURN_BOUNDS_S), TURN_BOUNDS_S[0]) == (16, 0.1)
-    assert TURN_BOUNDS_S[-1] == pytest.approx(3276.8)
-
-
-@pytest.mark.parametrize(
-    ("name", "bounds"),
-    [
-        ("turntrace.turn.duration", TURN_BOUNDS_S),
-        ("turntrace.phase.wall_time", TURN_BOUNDS_S),
-        ("turntrace.phase.exclusive_time", DURATION_BOUNDS_S),
-    ],
-)
-def test_histograms_have_their_bounds_and_lead_to_a_span(measured, name, bounds):
-    """The advised bounds are used, and a point keeps the ids of the span that made it."""
-    measured.metrics.turn_ended("a", "ok", {"generation": 5, "unattributed": 1}, CONTEXT, {})
-    measured.metrics.span_ended("a", "generation", 5, ("model", "m"), CONTEXT)
-    points = measured.points(name)
-    for point in points:
-        assert point.explicit_bounds == pytest.approx(bounds)
-        assert [(e.trace_id, e.span_id) for e in point.exemplars] == [(0xABC, 0xDEF)]
-    assert points
+def test_every_metric_is_made_as_the_table_says(measured):
+    """Name, unit, kind and bounds; a point keeps the ids of the span that made it."""
+    measured.guard.drop("late")
+    measured.exporters = [("otlp", 1, 2)]
+    metrics = measured.metrics
+    metrics.turn_ended(TURN)
+    metrics.span_ended("a", "generation", 5, ("model", "m"), CONTEXT)
+    metrics.model_called(CALL)
+    metrics.model_called(replace(CALL, usage=Usage(span_id="1", provenance="missing")))
+    metrics.tool_called("a", "bash", "ok", CONTEXT)
+    metrics.retried("a", "m", "429", 1)
+    for counter in EVENTS:
+        metrics.counted("a", counter, 1)
+    made = measured.all()
+    assert METRICS.keys() - made.keys() == {
+        "turntrace.turn.active", "turntrace.turn.oldest", "turntrace.receiver.spans", "turntrace.receiver.rejected",
+    }  # fmt: skip
+    for name, metric in made.items():
+        told = METRICS[name]
+        assert (metric.unit, metric.description) == (told.unit, told.what)
+        points = list(metric.data.data_points)
+        assert points
+        for point in points:
+            assert point.attributes.keys() <= set(told.labels)
+            assert hasattr(point, "explicit_bounds") is (told.kind == "histogram")
+        if told.kind == "histogram":
+            assert all(point.explicit_bounds == pytest.approx(told.bounds) for point in points)
+            assert {(e.trace_id, e.span_id) for point in points for e in point.exemplars} == {(0xABC, 0xDEF)}
 
 
 def test_the_points_of_a_turn_add_up_to_its_duration(recorded, clock):
@@ -167,7 +210,7 @@ def test_retries_are_told_by_reason_and_never_twice(recorded):
 def test_no_point_is_made_for_an_unknown_count(measured):
     """A token type that was not reported is no zero."""
     usage = Usage(span_id="1", model="m", input_tokens=3, cached_input_tokens=0)
-    measured.metrics.model_called("a", usage, CONTEXT)
+    measured.metrics.model_called(replace(CALL, usage=usage))
     assert measured.values("turntrace.tokens", "type") == {("input",): 3, ("cache_read",): 0}
 
 
@@ -180,46 +223,113 @@ def test_a_name_that_is_unknown_says_so(measured):
 def test_chosen_labels_of_a_turn_become_attributes():
     """Only the named labels, and only where the turn has them."""
     measured = Measured(labels=frozenset({"team", "tier"}))
-    measured.metrics.turn_ended("a", "ok", {"unattributed": 5}, CONTEXT, {"team": "x", "user": "u1"})
-    for name in ("turntrace.turn.duration", "turntrace.turns", "turntrace.phase.wall_time"):
-        (point,) = measured.points(name)
-        assert point.attributes["team"] == "x"
-        assert {"tier", "user"}.isdisjoint(point.attributes)
+    measured.metrics.turn_ended(replace(TURN, labels={"team": "x", "user": "u1"}))
+    for name in ("turntrace.turn.duration", "turntrace.turn.active_duration", "turntrace.turns",
+                 "turntrace.phase.wall_time"):  # fmt: skip
+        for point in measured.points(name):
+            assert point.attributes["team"] == "x"
+            assert {"tier", "user"}.isdisjoint(point.attributes)
     measured.provider.shutdown()
-
-
-def test_beyond_a_hundred_names_the_rest_are_other():
-    """A label has at most 100 values and _other, however many the application invents; that is counted."""
-    guard = Guard()
-    names = BoundedNames(guard)
-    told = [names(f"tool {number}") for number in range(MAX_NAMES + 2)]
-    assert told[:MAX_NAMES] == [f"tool {number}" for number in range(MAX_NAMES)]
-    assert told[MAX_NAMES:] == ["_other"] * 2
-    assert names("tool 5") == "tool 5"
-    assert names(None) == "unknown"
-    assert guard.dropped == {"cardinality": 2}
 
 
 def test_tools_models_and_agents_have_a_hundred_names_each(measured):
     """One label that is full leaves the others their names."""
-    for number in range(MAX_NAMES + 5):
+    for number in range(105):
         measured.metrics.span_ended("a", "tool_execution", MS, ("tool", f"t{number}"), CONTEXT)
     measured.metrics.span_ended("a", "generation", MS, ("model", "m"), CONTEXT)
     values = measured.values("turntrace.phase.exclusive_time", "tool", "model")
-    assert len(values) == MAX_NAMES + 2
+    assert len(values) == 102
     assert values["_other", None] == pytest.approx(0.005)
     assert values[None, "m"] == pytest.approx(0.001)
 
 
-def test_what_was_dropped_is_told_as_a_difference(measured):
-    """Each time only what is new is added, by reason; nothing new adds no point."""
-    guard, metrics = measured.guard, measured.metrics
-    metrics.tell_dropped()
+def test_what_was_dropped_is_read_as_it_stands(measured):
+    """Totals by reason, whenever they are asked for; no reason, no point."""
+    guard = measured.guard
     assert measured.points("turntrace.dropped") == []
     guard.drop("content", 3)
-    metrics.tell_dropped()
-    metrics.tell_dropped()
+    assert measured.values("turntrace.dropped", "reason") == {("content",): 3}
     guard.drop("content")
     guard.drop("late")
-    metrics.turn_ended("a", "ok", {"unattributed": 1}, CONTEXT, {})
     assert measured.values("turntrace.dropped", "reason") == {("content",): 4, ("late",): 1}
+
+
+def test_exporters_say_what_waits_and_what_failed(measured):
+    """A queue and failed batches, by exporter."""
+    measured.exporters = [("otlp", 3, 17), ("console", 0, 0)]
+    assert measured.values("turntrace.export.failures", "exporter") == {("otlp",): 3, ("console",): 0}
+    assert measured.values("turntrace.export.queue", "exporter") == {("otlp",): 17, ("console",): 0}
+
+
+def test_a_running_turn_is_seen_before_it_ends(recorded, clock):
+    """How many run and how old the oldest is; a root that may be no turn does not count; after the end, 0."""
+    measured = recorded.measured
+    measured.live = recorded.processor.recording.table.live
+    with recorded.tracer().start_as_current_span("POST /chat"):
+        assert measured.points("turntrace.turn.active") == []
+    with tt.turn("a"):
+        clock.wait(2_000)
+        with an_agent(recorded.tracer("other"), context=Context()):
+            clock.wait(500)
+            assert measured.values("turntrace.turn.active", "agent") == {("a",): 1, ("coder",): 1}
+            assert measured.values("turntrace.turn.oldest", "agent") == {("a",): 2.5, ("coder",): 0.5}
+    assert measured.values("turntrace.turn.active", "agent") == {("a",): 0, ("coder",): 0}
+    assert measured.values("turntrace.turn.oldest", "agent") == {("a",): 0, ("coder",): 0}
+
+
+def test_a_rate_is_that_of_the_stream(measured):
+    """Output tokens for each second after the first token; unknown without any of the three."""
+    measured.metrics.model_called(CALL)
+    assert measured.values("turntrace.generation.output_rate", "model") == {("m",): 50}
+    for unknown in (
+        {"first_token_ns": None},
+        {"usage": None},
+        {"usage": Usage(span_id="1")},
+        {"duration_ns": 1_000 * MS},
+    ):
+        measured.metrics.model_called(replace(CALL, **unknown))
+    (point,) = measured.points("turntrace.generation.output_rate")
+    assert point.count == 1
+
+
+def test_a_turn_without_length_has_no_coverage(measured):
+    """A share of nothing is unknown; the turn is counted."""
+    measured.metrics.turn_ended(replace(TURN, wall_ns_by_phase={"unattributed": 0}, coverage=0.0))
+    assert measured.points("turntrace.turn.coverage") == []
+    assert measured.values("turntrace.turns", "status") == {("ok",): 1}
+
+
+def test_counters_are_told_while_the_turn_runs(recorded):
+    """Events of the contract that are metrics; others and nothing are left out."""
+    with tt.turn("a"):
+        tt.count("compaction_count")
+        tt.count("reconnect_count", 2)
+        tt.count("completion_nudges", 0)
+        tt.count("polling_turn")
+        recorded.processor.flush()
+        assert recorded.measured.values("turntrace.compactions", "agent") == {("a",): 1}
+        assert recorded.measured.values("turntrace.reconnects", "agent") == {("a",): 2}
+        assert recorded.measured.points("turntrace.completion_nudges") == []
+
+
+def test_a_turn_of_loose_spans_is_measured_when_it_closes(recorded, clock):
+    """A service without an agent's span: the window is the entry span's, once it is known to be a turn."""
+    start = recorded.tracer().start_as_current_span
+    with start("POST /chat"), a_chat(recorded.tracer()):
+        clock.wait(100)
+    recorded.processor.force_flush()
+    recorded.processor.closer.close_all()
+    measured = recorded.measured
+    assert measured.values("turntrace.turns", "agent", "status") == {("unknown", "ok"): 1}
+    assert measured.values("turntrace.turn.duration", "status") == {("ok",): pytest.approx(0.1)}
+
+
+def test_a_turn_that_never_ends_is_counted_without_a_duration(recorded):
+    """Its window is unknown; it is told before the exporters end, and once."""
+    turn = tt.turn("a")
+    turn.__enter__()
+    recorded.processor.closer.measure_live()
+    recorded.processor.closer.close_all()
+    turn.__exit__(None, None, None)
+    assert recorded.measured.values("turntrace.turns", "status") == {("interrupted",): 1}
+    assert recorded.measured.points("turntrace.turn.duration") == []

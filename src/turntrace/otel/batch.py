@@ -26,6 +26,7 @@ class _LateExporter(SpanExporter):
         self._building = threading.Lock()
         self._exporter: SpanExporter | None = None
         self.taken = 0
+        self.failures = 0
 
     def built(self) -> SpanExporter:
         """The exporter; whoever asks first builds it, others wait."""
@@ -38,6 +39,7 @@ class _LateExporter(SpanExporter):
         self.taken += len(spans)
         result = self.built().export(spans)
         if result is not SpanExportResult.SUCCESS:
+            self.failures += 1
             self._guard.drop("export_failed", len(spans))
         return result
 
@@ -73,6 +75,16 @@ class LazyBatchProcessor(SpanProcessor):
         self._batch: BatchSpanProcessor | None = None
         # kept, never used: to take down a copied connection may hang
         self._inherited: tuple[BatchSpanProcessor | None, ...] = ()
+
+    @property
+    def failures(self) -> int:
+        """Batches that could not be exported."""
+        return 0 if self._late is None else self._late.failures
+
+    @property
+    def waiting(self) -> int:
+        """Spans in the queue."""
+        return 0 if self._late is None else max(self._given - self._late.taken, 0)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Nothing: batches hold ended spans."""

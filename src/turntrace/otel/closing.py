@@ -13,6 +13,7 @@ from turntrace.core.results import Attribution
 from turntrace.otel.blocks import Blocks
 from turntrace.otel.live_turn import LiveTurn, NestedTurn, OpenSpan, TurnLog
 from turntrace.otel.logs import open_log
+from turntrace.otel.measuring import attributed_point, turn_point
 from turntrace.otel.recording import Recording
 from turntrace.otel.run_ids import new_run_id
 
@@ -104,8 +105,33 @@ class Closer:
         elif turn.who.is_remote and (turn.is_fragment or self._is_fragment(turn)):
             turn.log.flush()
             turn.log.close()
-        elif turn.log.out is not None:
-            turn.result = self._publish(turn.log)
+        else:
+            if turn.log.out is not None:
+                turn.result = self._publish(turn.log)
+            self._measure(turn)
+
+    def measure_live(self) -> None:
+        """Tell the metrics of turns that the end of the process will close: afterwards nobody sends them."""
+        for turn in tuple(self._recording.table.live):
+            if not turn.who.is_remote and (turn.has_phase or not turn.candidate):
+                self._measure(turn)
+
+    def _measure(self, turn: LiveTurn) -> None:
+        """One point for a turn that its root's end did not tell: no root of its own, or none that ended."""
+        metrics = turn.metrics
+        if metrics is None or turn.is_measured:
+            return
+        turn.is_measured = True
+        record, found = turn.result or (None, None)
+        point = None
+        if found is not None:
+            point = attributed_point(turn, found, turn.rounds)
+        elif turn.end_ns is not None:
+            point = turn_point(turn, turn.live.totals(turn.end_ns), turn.rounds)
+        if point is not None:
+            metrics.turn_ended(point)
+        else:
+            metrics.turn_stopped(turn.who.agent, "interrupted" if record is None else record.status)
 
     def _leave(self, turn: LiveTurn) -> None:
         """Write no block for the turn: there are too many, or there is no time."""

@@ -28,6 +28,7 @@ def end(processor: TurnSpanProcessor, shut_down: Callable[[], None], timeout_s: 
     deadline_s = time.monotonic() + timeout_s
     writer = processor.recording.writer
     writer.run_jobs()  # the last metrics
+    processor.closer.measure_live()
     done = threading.Event()
 
     def work() -> None:

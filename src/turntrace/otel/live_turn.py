@@ -5,7 +5,7 @@ has its turn, a log takes spans, a nested turn has the outer one.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanContext
 
 from turntrace.core.attributes import Scalar
-from turntrace.core.dialects import Verdict
+from turntrace.core.dialects import Description, Verdict
 from turntrace.core.live import LiveAttribution, LiveSpan
 from turntrace.core.model import Mark, Outcome, SpanStatus, Turn, TurnStatus, Usage, Warn
 from turntrace.core.results import Attribution
@@ -98,15 +98,15 @@ class OpenSpan:
 
     ``model_call`` and ``tool_call`` are the outermost open generation and named tool at or above it:
     what lies below one is the same call seen again and is not counted. ``usage`` is the richest report
-    found below a model call. ``verdict`` is set on spans of other instrumentations only. ``above`` is the own
+    found below a model call, ``repeated_ns`` the exclusive time of spans that repeat it. ``verdict`` is set on spans of other instrumentations only. ``above`` is the own
     span that was current when it began, ``previous`` the context from before.
     """
 
     __slots__ = (
         "above",
-        "agent", "attributes", "context", "end_ns", "inferred",
+        "agent", "attributes", "context", "end_ns", "facts", "inferred",
         "is_over", "live", "model", "model_call", "name", "outcome", "parent_id", "phase",
-        "previous", "round", "run_id",
+        "previous", "repeated_ns", "round", "run_id",
         "sink", "span_id", "start_ns", "status", "tool", "tool_call", "turn", "usage", "verdict",
     )  # fmt: skip
 
@@ -131,6 +131,7 @@ class OpenSpan:
         self.agent: str | None = None
         self.run_id: str | None = None
         self.inferred = False
+        self.repeated_ns = 0
         self.is_over = False
         self.above: OpenSpan | None = None
         self.previous: Context | None = None
@@ -140,6 +141,7 @@ class OpenSpan:
         self.tool_call: OpenSpan | None = None
         self.usage: Usage | None = None
         self.verdict: Verdict
+        self.facts: Description  # of model calls, from their end on
         self.context: SpanContext
         self.end_ns: int
         self.status: SpanStatus
@@ -168,6 +170,7 @@ class LiveTurn:
         "has_phase",
         "is_fragment",
         "is_inherited",
+        "is_measured",
         "is_warned",
         "live",
         "lock",
@@ -184,6 +187,7 @@ class LiveTurn:
         "span_count",
         "start_ns",
         "status",
+        "tell_count",
         "trace_id",
         "who",
     )  # fmt: skip
@@ -199,6 +203,7 @@ class LiveTurn:
         self.counts = LiveCounts()
         self.log: TurnLog
         self.metrics: TurnMetrics | None = None
+        self.tell_count: Callable[[str, int], object] | None = None  # a metric of counters
         self.model: str | None = None
         self.provider: str | None = None
         self.start_ns = self.since_ns = start_ns
@@ -210,6 +215,7 @@ class LiveTurn:
         self.is_warned = False
         self.is_fragment = False
         self.is_inherited = False
+        self.is_measured = False
         self.closed = False
         self.result: tuple[Turn, Attribution] | None = None
 
@@ -242,6 +248,8 @@ class LiveTurn:
             self.counts.counters[name] += amount
             total = self.counts.counters[name]
         self.log.counter(name, total)
+        if self.tell_count is not None:
+            self.tell_count(name, amount)
 
     def mark(self, name: str, at_ns: int, span_id: int | None) -> None:
         """See TurnSink."""

@@ -21,6 +21,7 @@ from turntrace.errors import ConfigurationError
 from turntrace.otel.batch import LazyBatchProcessor
 from turntrace.otel.content import ContentFreeExporter
 from turntrace.otel.exporters import metric_exporter, protocol_of, span_exporter
+from turntrace.otel.live_metrics import observe_process
 from turntrace.otel.metrics import TurnMetrics
 from turntrace.otel.processor import TurnSpanProcessor
 from turntrace.otel.quiet import quieten
@@ -77,10 +78,11 @@ def build(
 
     size = settings.queue_size
     recording = processor.recording  # has another writer after a fork
-    batches = [
-        LazyBatchProcessor(filtered(make), guard, size, lambda: recording.writer.wake())  # noqa: PLW0108 - as said
-        for make in makers.values()
-    ]
+    by_name = {
+        name: LazyBatchProcessor(filtered(make), guard, size, lambda: recording.writer.wake())  # noqa: PLW0108 - as said
+        for name, make in makers.items()
+    }
+    batches = list(by_name.values())
     processor.follow_with(batches)
     has_metrics = bool(makers) and where is not None and metrics is not False and _wants_metrics(settings)
     resource = _resource(settings, is_service=has_metrics and metrics is True)
@@ -90,7 +92,7 @@ def build(
     provider.add_span_processor(processor)
     meters = None
     if has_metrics:
-        meters = _Meters(endpoint, settings, resource, lambda meter: _measure(recording, meter, settings))
+        meters = _Meters(endpoint, settings, resource, lambda meter: _measure(recording, meter, by_name))
         if metrics is True:
             meters.begin()
     if makers:
@@ -103,9 +105,19 @@ def build(
     )
 
 
-def _measure(recording: Recording, meter: Meter, settings: Settings) -> None:
+def _measure(recording: Recording, meter: Meter, batches: Mapping[str, LazyBatchProcessor]) -> None:
     """Let ``recording`` measure on ``meter`` the turns that begin from now on."""
-    recording.metrics = TurnMetrics(meter, recording.guard, settings.metric_labels)
+    options = recording.options
+    agents = frozenset[str]() if options.agent is None else frozenset({options.agent})
+    metrics = TurnMetrics(meter, recording.guard, options.metric_labels, agents)
+    observe_process(
+        meter,
+        metrics.names["agent"],
+        recording.guard.dropped,
+        lambda: tuple(recording.table.live),
+        lambda: [(name, batch.failures, batch.waiting) for name, batch in batches.items()],
+    )
+    recording.metrics = metrics
 
 
 def _exporter_makers(endpoint: str | None, settings: Settings) -> Mapping[str, Callable[[], SpanExporter]]:

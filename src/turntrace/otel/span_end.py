@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.trace import SpanContext, StatusCode
+from opentelemetry.trace import StatusCode
 
 from turntrace.core.attributes import (
     EXCLUSIVE_MS,
@@ -23,6 +23,7 @@ from turntrace.core.usage import richer
 from turntrace.otel.closing import Closer
 from turntrace.otel.enrich import rebuilt
 from turntrace.otel.live_turn import LiveTurn, OpenSpan
+from turntrace.otel.measuring import measure_span, turn_point
 from turntrace.otel.metrics import TurnMetrics
 from turntrace.otel.recording import Recording
 from turntrace.otel.span_start import KIND_NAMES, MODEL_PHASE, OWN_SCOPE, TOOL_PHASE
@@ -118,7 +119,7 @@ class SpanEnder:
         if usage is not None:
             opened.turn.log.usage(usage)  # of every span; the block has one for each call
         call.usage = richer(known for known in (usage, call.usage) if known is not None)
-        facts = describe(verdict, opened.name, opened.attributes)
+        opened.facts = facts = describe(verdict, opened.name, opened.attributes)
         opened.model = facts.model
         if call is opened:
             opened.turn.called(facts.model, facts.provider, call.usage)
@@ -130,30 +131,24 @@ class SpanEnder:
         return answer if not turn.candidate or turn.has_phase else {}
 
     def _measure(self, metrics: TurnMetrics, opened: OpenSpan, exclusive_ns: int) -> None:
-        context = opened.context
-        attributes = opened.attributes
-        turn = opened.turn
-        submit = self._recording.writer.submit
-        agent = turn.who.agent
-        if opened.phase is not None:
-            labels = {TOOL_PHASE: ("tool", opened.tool), MODEL_PHASE: ("model", opened.model)}
-            submit(metrics.span_ended, agent, opened.phase, exclusive_ns, labels.get(opened.phase), context)
+        turn, submit = opened.turn, self._recording.writer.submit
+        submit(measure_span, metrics, opened, exclusive_ns)
         if opened.phase == "retry_wait":
             turn.counts.retry_waits += 1
-            submit(metrics.retried, agent, turn.model, str(attributes.get(REASON, "unknown")), 1)
-        if opened.usage is not None:  # the outermost span of nested ones has it
-            submit(metrics.model_called, agent, opened.usage, context)
+            call = opened.model_call
+            model = turn.model if call is None or call.model is None else call.model
+            submit(metrics.retried, turn.who.agent, model, opened.attributes.get(REASON), 1)
         if opened.span_id == turn.root_id and not turn.candidate and turn.end_ns is not None:
-            self._measure_turn(turn, metrics, context)
+            self._measure_turn(turn, metrics, turn.end_ns)
 
-    def _measure_turn(self, turn: LiveTurn, metrics: TurnMetrics, context: SpanContext) -> None:
-        submit, agent = self._recording.writer.submit, turn.who.agent
-        totals = turn.live.totals(turn.end_ns or turn.start_ns)
-        walls = {**totals.wall_ns_by_phase, "unattributed": totals.unattributed_ns}
-        submit(metrics.turn_ended, agent, turn.status, walls, context, turn.who.labels)
+    def _measure_turn(self, turn: LiveTurn, metrics: TurnMetrics, end_ns: int) -> None:
+        """One point for the turn: now, since spans that outlive it change its live totals."""
+        turn.is_measured = True
+        submit = self._recording.writer.submit
+        submit(metrics.turn_ended, turn_point(turn, turn.live.totals(end_ns), turn.rounds))
         unseen = turn.counts.counters["retry_count"] - turn.counts.retry_waits
         if unseen > 0:
-            submit(metrics.retried, agent, turn.model, "unknown", unseen)
+            submit(metrics.retried, turn.who.agent, turn.model, "unknown", unseen)
 
 
 def exported_facts(opened: OpenSpan) -> dict[str, Scalar]:

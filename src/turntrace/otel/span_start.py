@@ -1,6 +1,7 @@
 """What happens when a span starts: which turn it belongs to, what its dialect says, its first line."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from opentelemetry.context import Context
@@ -141,7 +142,9 @@ class SpanStarter:
             is_remote=source == "local_root" and span.parent is not None,
         )
         turn = LiveTurn(who, recording.clock, span.start_time or recording.clock.wall_ns())
-        turn.metrics = recording.metrics
+        metrics = turn.metrics = recording.metrics
+        if metrics is not None:
+            turn.tell_count = partial(recording.writer.submit, metrics.counted, who.agent)
         turn.log = open_log(turn, recording)
         self._table.add(turn)
         return turn
