@@ -137,8 +137,17 @@ def test_large_messages_and_bombs_are_refused(sink):
         assert call(receiver, traces()) == b""
 
 
-def test_a_bomb_that_grpc_itself_would_inflate_costs_little():
-    """grpc's own decompression is off: 400 MB of zeros cost the receiver's process next to nothing."""
+def test_a_hook_gets_the_message_as_it_came(sink):
+    """The pass-through sees a compressed message compressed, and the metadata."""
+    seen = []
+    with Receiver(sink, Settings(grpc=Address()), hook=seen.append) as receiver:
+        call(receiver, traces(50), compression=grpc.Compression.Gzip)
+    assert gzip.decompress(seen[0].body) == sink.taken[0][1] == traces(50)
+    assert seen[0].headers[b"authorization"].startswith(b"Bearer ")
+
+
+def test_a_bomb_costs_what_the_bound_says():
+    """400 MB of zeros are refused while they are inflated."""
     code = """if 1:
         import resource, sys
         from otlp_requests import MemorySink

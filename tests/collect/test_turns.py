@@ -20,7 +20,7 @@ from turntrace.collect.messages import checked
 from turntrace.collect.receiver import Receiver
 from turntrace.collect.request_spans import _with_ids, arrived
 from turntrace.collect.sink import RequestFiles, record
-from turntrace.collect.spool import Spool
+from turntrace.collect.spool import Spool, SpoolBounds
 from turntrace.collect.worker import Work, Worker, requests_folder
 from turntrace.files.append import Rotation
 from turntrace.files.out import parts_of
@@ -359,6 +359,25 @@ def test_requests_of_open_turns_stay_in_the_queue(collected):
     collected.put(spans(CALL))
     collected.work(is_over)
     assert set(states) == {1}
+
+
+def test_only_the_segments_of_open_turns_stay(collected):
+    """A segment goes when no open turn has a span in it, whatever is older or newer."""
+    folder, kept = requests_folder(collected.folder / "spool"), []
+
+    def is_over():
+        kept.append(sorted(int(path.name[:12]) for path in folder.iterdir()))
+        time.sleep(0.1)
+        return len(kept) > 4
+
+    collected._waits = Waits(linger_s=0.1)
+    with Spool(folder, SpoolBounds(segment_bytes=1)) as spool:
+        for body in (spans(CALL), spans(AGENT, trace_id=2), spans(TOOL), spans(AGENT, CALL, trace_id=3)):
+            spool.take("traces", body, "protobuf")
+    collected.work(is_over)
+    assert kept[0] == [1, 2, 3, 4]
+    assert kept[3] == [1, 3, 4]  # the newest may still be written to
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("limit", ["OUT", "gone"])

@@ -1,7 +1,7 @@
 """OTLP over grpc: the three services, taking messages as they come so that the bounds are ours.
 
-grpc inflates a message before anybody can say how large it may get; so its decompression is switched off
-and a message inflated where http bodies are. It also reads the message of a unary call before it hands the call
+grpc's own decompression is switched off: the pass-through gets a message as it came, and what it is inflated to
+counts among all that is held in memory, as with http bodies. grpc also reads the message of a unary call before it hands the call
 over; a stream of one message is the same on the wire, and is read after the token was seen, by one of a few
 threads. Loaded only where grpc is asked for: the package is slow to load.
 """
