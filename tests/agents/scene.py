@@ -52,6 +52,7 @@ class Played:
     how: list[dict[str, Any]]
     truth: dict[str, Any]
     output: str
+    stdout: str
     status: int
     others_cores: float
     places: tuple[str, ...]
@@ -68,8 +69,10 @@ def switched_on(
     return ready.argv, {**ready.environment, "TRACEPARENT": TRACEPARENT}
 
 
-def play(name: str, telemetry: Telemetry = switched_on) -> Played:
-    """Run agent ``name`` through its turn."""
+def play(
+    name: str, telemetry: Telemetry = switched_on, afterwards: Callable[[Path], None] = lambda _: None
+) -> Played:
+    """Run agent ``name`` through its turn; ``afterwards`` is given its home before that is deleted."""
     setup = setups.SETUPS[name]
     director = Director(setup)
     with ExitStack() as stack:
@@ -98,6 +101,7 @@ def play(name: str, telemetry: Telemetry = switched_on) -> Played:
                 stdin=subprocess.DEVNULL,
             )
         process = {"start_ns": began_ns, "end_ns": time.time_ns()}
+        afterwards(home)
         ran = work / "ran.json"
         asked = list(zip(server.settled(), director.said, strict=True))
         return Played(
@@ -112,6 +116,7 @@ def play(name: str, telemetry: Telemetry = switched_on) -> Played:
                 "wire": [{"what": what, **{key: asdict(one)[key] for key in TOLD}} for one, what in asked],
             },
             output=done.stdout + done.stderr,
+            stdout=done.stdout,
             status=done.returncode,
             others_cores=load.cores,
             places=(str(folder), str(setups.CACHE)),

@@ -39,7 +39,8 @@ def shell(tmp_path, monkeypatch):
     command.parent.mkdir()
     command.write_text(COMMAND)
     command.chmod(command.stat().st_mode | stat.S_IXUSR)
-    Path("agent.py").write_text(re.search(r"```python\n(.*?)```", TEXT, re.DOTALL).group(1))
+    for program in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL):
+        Path(re.match(r"# (\S+\.py):", program)[1]).write_text(program)
     path = os.pathsep.join([str(command.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     status = 0
 
