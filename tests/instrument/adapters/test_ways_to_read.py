@@ -2,6 +2,7 @@
 
 import gc
 import json
+from contextlib import suppress
 
 import pytest
 from pydantic import BaseModel
@@ -14,6 +15,7 @@ from turntrace.instrument.adapters.leftovers import LEFTOVERS
 pytestmark = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 every_api = pytest.mark.parametrize("api", APIS)
 
+STREAMED = {"stream": True}
 STREAM = {"chat": {"stream": True, "stream_options": {"include_usage": True}}}
 
 
@@ -115,23 +117,66 @@ async def read_async(response, how):
 
 
 @every_api
-async def test_the_lines_of_a_stream(recorded, ask, api):
-    """A stream whose bytes the agent reads itself is measured in pieces; its usage stays unknown."""
-    client = ask(api, Step(text="abc", chunks=3, gap_s=0.01))
-    options = {**client.arguments, "stream": True}
+@pytest.mark.parametrize("how", ["iter_lines", "iter_bytes", "iter_raw"])
+async def test_the_bytes_of_a_stream(recorded, ask, api, how):
+    """A stream whose bytes the agent reads itself, in any pieces: measured, its usage read as it passes."""
+    client = ask(api, Step(text="abc", chunks=3, gap_s=0.01, input_tokens=9, output_tokens=4))
+    sizes = () if how == "iter_lines" else (7,)
     with tt.turn("a"):
-        manager = client.resource.with_streaming_response.create(**options)
+        manager = client.resource.with_streaming_response.create(
+            **client.arguments, **STREAM.get(api, STREAMED)
+        )
         if client.is_async:
             async with manager as response:
-                lines = [line async for line in response.iter_lines()]
+                pieces = getattr(
+                    response if how != "iter_raw" else response.http_response, "a" * (how == "iter_raw") + how
+                )
+                read = [piece async for piece in pieces(*sizes)]
         else:
             with manager as response:
-                lines = list(response.iter_lines())
-    assert len(lines) > 3
+                pieces = getattr(response if how != "iter_raw" else response.http_response, how)
+                read = list(pieces(*sizes))
+    body = "\n".join(read) if how == "iter_lines" else b"".join(read).decode()
+    assert [line for line in body.splitlines() if line.startswith("data:")]
     attributes = the_one(recorded)
     assert attributes["turntrace.stream.chunks"] >= 3
     assert attributes["turntrace.first_token_ms"]
-    assert "gen_ai.usage.input_tokens" not in attributes
+    assert attributes["gen_ai.usage.input_tokens"] == 9
+    assert attributes["gen_ai.usage.output_tokens"] == 4
+    assert attributes["gen_ai.response.finish_reasons"]
+
+
+@every_api
+async def test_the_bytes_of_a_stream_that_breaks_off(recorded, ask, api):
+    """What was not told before the agent left stays unknown; an error that the answer tells of is one."""
+    client = ask(api, Step(text="abcdef", chunks=3, gap_s=0.05), Step(text="abcd", chunks=4, error_after=2))
+    with tt.turn("a"):
+        for _ in range(2):
+            manager = client.resource.with_streaming_response.create(
+                **client.arguments, **STREAM.get(api, STREAMED)
+            )
+            await read_some(client, manager)
+    left, broken = generations(recorded)
+    assert not [
+        name for span in (left, broken) for name in span.attributes if name.startswith("gen_ai.usage")
+    ]
+    assert left.attributes["turntrace.outcome"] == "abandoned"
+    assert broken.attributes["turntrace.outcome"] == "error"
+
+
+async def read_some(client, manager):
+    """Read the first few lines, or until the connection breaks."""
+    with suppress(Exception):
+        if client.is_async:
+            async with manager as response:
+                async for line in response.iter_lines():
+                    if "delta" in line and "cd" in line:
+                        break
+        else:
+            with manager as response:
+                for line in response.iter_lines():
+                    if "delta" in line and "cd" in line:
+                        break
 
 
 @every_api

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from turntrace.core.usage import inclusive_input
 
-__all__ = ["Answer", "ChatAnswer", "MessageAnswer", "ResponseAnswer"]
+__all__ = ["Answer", "ChatAnswer", "MessageAnswer", "ResponseAnswer", "code_of"]
 
 
 class Answer(Protocol):
@@ -129,7 +129,7 @@ class ResponseAnswer(_Known):
         if kind in _OVER:
             self.whole(event.response)
         elif kind == "error":
-            self.failure = _code(event)
+            self.failure = code_of(event)
         elif kind == "response.created":
             self.name(event.response)
 
@@ -139,7 +139,7 @@ class ResponseAnswer(_Known):
         self.usage = _field(body, "usage")
         status = _field(body, "status")
         if status == "failed":
-            self.failure = _code(_field(body, "error"))
+            self.failure = code_of(_field(body, "error"))
         if status in {"completed", "failed", "incomplete", "cancelled"}:
             self.stopped(_field(body, "incomplete_details", "reason") or status)
 
@@ -153,8 +153,9 @@ class ResponseAnswer(_Known):
         }
 
 
-def _code(error: Any) -> str:
-    code = _field(error, "code")
+def code_of(error: Any) -> str:
+    """The short name of an error that an answer tells of."""
+    code = _field(error, "code") or _field(error, "type")
     return code if isinstance(code, str) and code.isidentifier() else "error"
 
 

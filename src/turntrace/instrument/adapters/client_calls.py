@@ -15,7 +15,6 @@ from turntrace.core.ports import Recorder
 from turntrace.instrument.adapters.answers import Answer
 from turntrace.instrument.adapters.bodies import AsyncBody, Body
 from turntrace.instrument.adapters.model_call import ModelCall
-from turntrace.instrument.adapters.parts import Parts
 from turntrace.instrument.adapters.reading import Reading
 from turntrace.otel import slot
 
@@ -97,6 +96,7 @@ class Calls:
         if opened is None:
             return False
         response = _response_of(result)
+        call.connected(None if response is None else response.status_code)
         if response is None:
             call.answer.whole(result)
             return False
@@ -104,11 +104,7 @@ class Calls:
             if "json" in response.headers.get("content-type", ""):
                 call.answer.whole(orjson.loads(response.content))
             return False
-        is_stream = call.is_stream
-        if is_stream:
-            call.connected(response.status_code)
-        parts = None if is_stream else Parts(response.headers.get("content-encoding", ""))
-        reading = Reading(call, *opened, parts=parts)
+        reading = Reading(call, *opened, encoding=response.headers.get("content-encoding", ""))
         body = AsyncBody if hasattr(response.stream, "__aiter__") else Body
         if hasattr(result, "_iterator"):
             result._iterator = reading.events(result._iterator)  # noqa: SLF001 - both SDKs read through it

@@ -22,6 +22,7 @@ from turntrace.otel.delegate import DelegatingProvider
 
 __all__ = ["ModelCall", "current_call"]
 
+_REFUSED: Final = 400
 _CALL_KEY: Final = create_key("turntrace-model-call")
 
 
@@ -96,8 +97,8 @@ class ModelCall(GenerationSpan):
         """``listener`` hears of the answer's stream, whose measures become the span's."""
         self._streams.append(listener)
 
-    def connected(self, status: int) -> None:
-        """The headers of a streamed answer came."""
+    def connected(self, status: int | None) -> None:
+        """The headers of an answer came or, of a parsed one whose status is unknown, all of it."""
         self._tried(None, status)
 
     @contextmanager
@@ -127,12 +128,10 @@ class ModelCall(GenerationSpan):
         if not self.counts_attempts or sink is None:
             return
         status = getattr(error, "status_code", status)
-        failed = None if error is None else error_type(type(error)) if status is None else str(status)
+        outcome, failed = _outcome_of(error, status)
         attributes: dict[str, Any] = {
             names.PHASE: "provider_connect",
-            names.OUTCOME: outcome_of(None if error is None else type(error))
-            if failed is None or status is None
-            else "error",
+            names.OUTCOME: outcome,
             names.ROUND: opened.round,
             names.ATTEMPT: self._attempts,
             names.SERVER_ADDRESS: self._attributes.get(names.SERVER_ADDRESS),
@@ -144,10 +143,10 @@ class ModelCall(GenerationSpan):
         span: Span = recorder.tracer.start_span(
             "provider_connect", self._attached, SpanKind.CLIENT, dict(known), start_time=start_ns
         )
-        if known[names.OUTCOME] == "error":
+        if outcome == "error":
             span.set_status(StatusCode.ERROR)
         begun = recorder.begin(span, self._attached, sink, "provider_connect", known)
-        exclusive_ns = recorder.end(begun, end_ns, known[names.OUTCOME], known)
+        exclusive_ns = recorder.end(begun, end_ns, outcome, known)
         span.set_attribute(names.EXCLUSIVE_MS, exclusive_ns / 1_000_000)
         span.end(end_ns)
 
@@ -191,6 +190,14 @@ class ModelCall(GenerationSpan):
             self.usage(**answer.tokens())
             if answer.reasons:
                 self.finish_reasons(*answer.reasons)
+
+
+def _outcome_of(error: BaseException | None, status: int | None) -> tuple[Outcome, str | None]:
+    """How an attempt ended and by what; not every SDK raises something for a status that refuses."""
+    if status is not None:
+        is_refused = error is not None or status >= _REFUSED
+        return ("error", str(status)) if is_refused else ("ok", None)
+    return ("ok", None) if error is None else (outcome_of(type(error)), error_type(type(error)))
 
 
 def _reason(error: BaseException | None, status: int | None) -> str:

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from turntrace.core.streams import StreamSummary
+from turntrace.instrument.adapters.event_lines import EventLines
 from turntrace.instrument.adapters.leftovers import LEFTOVERS
 from turntrace.instrument.adapters.model_call import ModelCall
 from turntrace.instrument.adapters.parts import Parts
@@ -69,13 +70,14 @@ class _CallMeter(Meter):
 class Reading:
     """One answer's reading: begun with the request, over with the last event, an error or a close."""
 
-    __slots__ = ("_iterator", "_listener", "_parts", "_see_event", "meter")
+    __slots__ = ("_iterator", "_listener", "_see_event", "_see_piece", "meter")
 
-    def __init__(self, call: ModelCall, *opened: Any, parts: Parts | None) -> None:
-        """``opened``: the call's span and turn. ``parts`` gathers a body that is no stream of events."""
+    def __init__(self, call: ModelCall, *opened: Any, encoding: str) -> None:
+        """``opened``: the call's span and turn. ``encoding``: the body's Content-Encoding."""
         LEFTOVERS.watch()
         self._see_event = call.answer.see
-        self._parts = parts
+        parts = None if call.is_stream else Parts(encoding)
+        self._see_piece = EventLines(call.answer, encoding).add if parts is None else parts.add
         self._listener = _CallStream(call, *opened, parts=parts)
         self._iterator: Any = None
         self.meter = _CallMeter(self._listener)
@@ -96,7 +98,7 @@ class Reading:
 
     def pieces(self, iterator: Any) -> Any:
         """``iterator`` over the body, measured."""
-        return _measured(iterator, self.meter, _nothing if self._parts is None else self._parts.add)
+        return _measured(iterator, self.meter, self._see_piece)
 
     def leaving(self) -> AbstractContextManager[object]:
         """A block around the close of the body.
@@ -158,10 +160,6 @@ class _AsyncEvents(TracedAsyncStream[Any]):
 def _measured(iterator: Any, meter: Meter, see: See) -> Any:
     kind = _AsyncEvents if hasattr(iterator, "__anext__") else _Events
     return kind(iterator, meter, see)
-
-
-def _nothing(_: Any) -> None:
-    """Look at no piece."""
 
 
 def _frame_of(generator: Any) -> FrameType | None:
