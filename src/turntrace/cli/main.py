@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from turntrace.cli import check, collect, demo, doctor, report, run
+from turntrace.cli import check, collect, demo, doctor, report, run, send
 from turntrace.cli.output import say
 from turntrace.errors import TurntraceError
 from turntrace.version import VERSION
@@ -72,7 +72,7 @@ def start(
         report.newest()
 
 
-for _command in (demo, report, run, collect, check, doctor):  # the order of the help and of its panels
+for _command in (demo, report, run, collect, check, send, doctor):  # the order of the help and of its panels
     _command.register(app)
 
 

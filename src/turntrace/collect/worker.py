@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from turntrace.collect.closing import Closing
-from turntrace.collect.enrichment import enriched_requests, facts_of_turns
+from turntrace.collect.enrichment import enriched_requests
 from turntrace.collect.forwarder import Forwarder
 from turntrace.collect.gathering import Gathering, Trace, Waits
 from turntrace.collect.request_spans import arrived
@@ -23,6 +23,7 @@ from turntrace.collect.spool_reader import Message, SpoolReader
 from turntrace.collect.turn_writer import TurnWriter, attributed
 from turntrace.core.turn_roots import Rule
 from turntrace.files.append import Rotation
+from turntrace.otel.turn_facts import facts_of_turns
 
 __all__ = ["Outcome", "Work", "Worker", "requests_folder"]
 
@@ -159,7 +160,8 @@ class Worker:
         if self._writer is not None:
             self._writer.add((turn, found) for turn, found in known if found is not None)
         if self._forwarder is not None:
-            self._unsent += enriched_requests(closed, facts_of_turns(known))
+            with_times = ((turn, attributed(turn) if found is None else found) for turn, found in known)
+            self._unsent += enriched_requests(closed, facts_of_turns(with_times))
         return self._store()
 
     def _store(self) -> bool:

@@ -26,6 +26,9 @@ EXCLUSIVE_PROVISIONAL: Final = "turntrace.exclusive_provisional"
 OUTCOME: Final = "turntrace.outcome"
 ROUND: Final = "turntrace.round"
 RUN_ID: Final = "turntrace.run_id"
+PARENT_RUN_ID: Final = "turntrace.parent_run_id"
+"""On the span of a turn that lies in another one, whose figures include its own."""
+
 ATTEMPT: Final = "turntrace.attempt"
 REASON: Final = "turntrace.reason"
 TURN_AGENT: Final = "turntrace.agent"
@@ -80,7 +83,7 @@ MAX_STRING_CHARACTERS: Final = 256
 ALLOWED: Final = frozenset(
     {
         PHASE, EXCLUSIVE_MS, EXCLUSIVE_PROVISIONAL, OUTCOME, ROUND, RUN_ID, ATTEMPT, REASON, TURN_AGENT,
-        REPEATED, METRICS,
+        REPEATED, METRICS, PARENT_RUN_ID,
         FIRST_TOKEN_MS, FIRST_VISIBLE_MS, AWAIT_MS, CONSUME_MS, CHUNKS,
         OPERATION, PROVIDER, SYSTEM, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, REQUEST_STREAM,
         FINISH_REASONS, TIME_TO_FIRST_CHUNK, AGENT_NAME, CONVERSATION_ID, TOOL_NAME, TOOL_TYPE, TOOL_CALL_ID,

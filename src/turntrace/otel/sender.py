@@ -1,8 +1,9 @@
 """Messages sent on through the official OTLP exporters, without content unless it is asked for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from turntrace.config import Settings
@@ -20,8 +21,8 @@ class Sender:
 
     __slots__ = ("_exporter", "_guard")
 
-    def __init__(self, settings: Settings, endpoint: str, *, keeps_content: bool) -> None:
-        """Load the exporter.
+    def __init__(self, settings: Settings, endpoint: str | None, *, keeps_content: bool) -> None:
+        """Load the exporter; ``endpoint`` None goes where the OTEL_* variables say.
 
         Raises:
             ConfigurationError: for an endpoint or a protocol that no official exporter takes.
@@ -40,7 +41,11 @@ class Sender:
 
         It takes as long as OTEL_EXPORTER_OTLP_TIMEOUT allows, further tries included.
         """
-        return self._exporter.export(list(replayed(resource_spans))) is SpanExportResult.SUCCESS
+        return self.send_spans(list(replayed(resource_spans)))
+
+    def send_spans(self, spans: Sequence[ReadableSpan]) -> bool:
+        """The same for spans of the SDK."""
+        return self._exporter.export(spans) is SpanExportResult.SUCCESS
 
     @property
     def dropped(self) -> dict[str, int]:
