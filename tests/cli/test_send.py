@@ -1,7 +1,7 @@
 """turntrace send: the spans of a file arrive as those of the live export did."""
 
 import json
-import os
+from pathlib import Path
 
 import pytest
 
@@ -64,8 +64,7 @@ def test_nothing_listening_is_said_and_nothing_is_lost(run, write_trace):
     result = run("send", name, "--endpoint", refused_endpoint())
     assert result.exit_code == 2
     assert "nothing listens at http://127.0.0.1:" in result.stderr
-    with open("empty.txt", "w") as file:
-        file.write("hello\n")
+    Path("empty.txt").write_text("hello\n")
     with HttpReceiver() as receiver:
         result = run("send", "empty.txt", "--endpoint", receiver.endpoint)
     assert result.exit_code == 2
@@ -101,7 +100,7 @@ def test_the_newest_file_goes_where_the_variables_say(run, write_trace, monkeypa
 
 def test_a_long_file_shows_progress_on_a_terminal_only(run, write_trace, monkeypatch):
     """A bar on standard error; none in a pipe."""
-    many = turn([span(f"{n:016x}", "tool_execution", n, n + 1) for n in range(1, 5_100)], 6_000)
+    many = turn([span(f"{n:016x}", "tool_execution", n, n + 1) for n in range(2, 5_101)], 6_000)
     name = write_trace("long.ndjson", many)
     with HttpReceiver() as receiver:
         assert run("send", name, "--endpoint", receiver.endpoint).stderr == ""
@@ -115,7 +114,7 @@ def test_a_long_file_shows_progress_on_a_terminal_only(run, write_trace, monkeyp
 
 def test_a_turn_without_ids_of_its_own_is_left_out(run, tmp_path):
     """Zero's files have no ids that OTLP knows: said as no spans, never as invented ones."""
-    sample = os.path.join(os.path.dirname(__file__), "..", "data", "ndjson", "valid_exclusive_absent.ndjson")
+    sample = Path(__file__).parents[1] / "data" / "ndjson" / "valid_exclusive_absent.ndjson"
     with HttpReceiver() as receiver:
         result = run("send", sample, "--endpoint", receiver.endpoint)
     assert "0 spans" in result.stdout
