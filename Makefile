@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint types layers prose cover size slow bench frameworks agents test-agents clean
+.PHONY: demo test check lint types layers prose cover size slow bench frameworks agents test-agents servers test-servers test-all clean
 
 demo: $(STAMP)  ## run the bundled agent and print where its turn went
 	$(BIN)/turntrace demo
@@ -31,7 +31,7 @@ prose: $(STAMP)
 
 cover: $(STAMP)  ## tests with the branch coverage gate: core 100 %, all 95 %
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m 'not slow and not agents'
+	$(BIN)/coverage run -m pytest -m 'not slow and not agents and not servers'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='src/turntrace/core/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
@@ -56,6 +56,15 @@ agents: $(STAMP)  ## install the real coding agents that test-agents runs, from 
 
 test-agents: agents  ## run real coding agents against a model server and compare what is read with its log
 	TURNTRACE_REQUIRE=agents $(BIN)/python -m pytest -m agents tests/agents
+
+servers: $(STAMP)  ## build Jaeger, the collector and Prometheus from their Go modules, below .servers
+	$(BIN)/python tests/stack/install.py
+
+test-servers: servers  ## what arrives in Jaeger and Prometheus, against the real programs
+	TURNTRACE_REQUIRE=servers $(BIN)/python -m pytest -m servers tests/stack
+
+test-all: $(STAMP)  ## every test that needs server binaries or agents: builds and starts what they need
+	$(BIN)/python tests/stages.py servers test-servers agents test-agents
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turntrace needs Python 3.11 or newer")'
