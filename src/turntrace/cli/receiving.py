@@ -78,6 +78,7 @@ class Receiving:
         "_stack",
         "argv",
         "environment",
+        "turns",
     )
 
     def __init__(
@@ -92,6 +93,7 @@ class Receiving:
         self._remarks: list[str] = []
         self.argv = list(arguments)
         self.environment = environment
+        self.turns: Sequence[Turn] = ()
 
     def __enter__(self) -> Self:
         if self._preset is None:
@@ -125,6 +127,12 @@ class Receiving:
         )
 
     @property
+    def is_passed_on(self) -> bool:
+        """Whether the endpoint of the environment gets the command's spans already, as the command sent them."""
+        forward = None if self._reception is None else self._reception.prepared.forward
+        return forward is not None and "traces" in forward.endpoints
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What is to be said before the command starts."""
         return tuple(self._remarks)
@@ -149,6 +157,7 @@ class Receiving:
         except (OSError, TraceReadError) as error:
             return (f"what was received is kept beside the trace, which does not take it: {error}",)
         self._journal.delete()
+        self.turns = found.turns
         damaged = sum(issue.severity == "error" for _, issue in found.issues)
         remarks = [f"{damaged} records that were received could not be read"] if damaged else []
         return (*remarks, *_around(found.turns, lived))

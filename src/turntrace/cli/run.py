@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -18,8 +18,10 @@ from turntrace.cli.overview import overview, trace_pointer
 from turntrace.cli.preparation import Wish, announcement, labels_of, plan_of
 from turntrace.cli.receiving import Receiving, preset_of
 from turntrace.cli.selection import Selection
+from turntrace.cli.sending_on import send_on
 from turntrace.cli.supervision import FAILED_STATUS, Ending, StartError, executable, leave, supervise
 from turntrace.config import Settings, environment
+from turntrace.core.model import Turn
 from turntrace.files.append import Rotation
 from turntrace.otel.destination import destination
 from turntrace.otel.launch import child_environment
@@ -144,11 +146,19 @@ def _run(arguments: list[str], wish: Wish, settings: Settings, *, quiet: bool) -
             _tell(receiving.settle(settings.exit_timeout_s), quiet=quiet)
             rotation = Rotation(settings.trace_max_bytes, settings.trace_keep)
             _tell(receiving.record(rotation, lived), quiet=quiet)
+            if goal is not None and (wish.endpoint or not receiving.is_passed_on):
+                _tell(_sent_on(receiving.turns, wish, settings), quiet=quiet)
         outcome = outcome_of(plan, settings, since_ns)
     finally:
         Path(f"{plan.trace}.notes").unlink(missing_ok=True)
     _show(outcome, settings, quiet=quiet)
     return ending, outcome.is_whole
+
+
+def _sent_on(turns: Sequence[Turn], wish: Wish, settings: Settings) -> tuple[str, ...]:
+    keeps_content = wish.content == "keep"
+    timeout_s = settings.exit_timeout_s
+    return send_on(turns, wish.endpoint, settings, keeps_content=keeps_content, timeout_s=timeout_s)
 
 
 def _tell(remarks: Iterable[str], *, quiet: bool) -> None:

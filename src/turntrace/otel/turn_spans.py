@@ -34,12 +34,12 @@ _STATUSES: Final = {"ok": StatusCode.OK, "error": StatusCode.ERROR, "unset": Sta
 _SCOPE: Final = InstrumentationScope(OWN_SCOPE, VERSION)
 
 
-def resource_of(service: str) -> Resource:
-    """The resource of spans that are read from a file: no metrics are to be made of them.
+def resource_of(service: str, *, is_fresh: bool = False) -> Resource:
+    """The resource of recorded spans. Only of those that are ``is_fresh`` the collector makes metrics.
 
-    They were made when the turns ran, or never will be: a turn of last week is no point of today.
+    Of others they were made when the turns ran, or never will be: a turn of last week is no point of today.
     """
-    return Resource({"service.name": service, METRICS: "process"})
+    return Resource({"service.name": service, METRICS: "collector" if is_fresh else "process"})
 
 
 def spans_of_turn(turn: Turn, attribution: Attribution, resource: Resource) -> Iterator[ReadableSpan]:
