@@ -35,21 +35,10 @@ def installed(name: str, agent: dict[str, str]) -> bool:
     if stamp.exists() and stamp.read_text() == wanted:
         print(f"{name}: {agent['package']} {agent['version']} is there")
         return True
-    npm = npm_command()
-    if npm is None:
-        print(f"{name}: no node and none from PyPI")
-        return False
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    command = [*npm, "install", "--no-audit", "--no-fund", "--silent", "--save-exact"]
-    if "folder" in agent:
-        shutil.copytree(HERE / agent["folder"], home, dirs_exist_ok=True)
-    else:
-        (home / "package.json").write_text('{"private": true}\n')
-        command.append(wanted)
-    done = subprocess.run(
-        command, cwd=home, env=environment(), capture_output=True, text=True, timeout=INSTALL_S, check=False
-    )
+    python = (HERE / agent.get("folder", name) / "requirements.txt").exists()
+    done = (with_pip if python else with_npm)(home, agent)
     said = done.stdout + done.stderr
     if done.returncode != 0 or not (said := tried(home, agent)):
         print(f"{name}: {agent['package']} {agent['version']} is not to be had:\n{said[-1000:]}")
@@ -57,6 +46,41 @@ def installed(name: str, agent: dict[str, str]) -> bool:
     stamp.write_text(wanted)
     print(f"{name}: {agent['package']} {agent['version']} installed")
     return True
+
+
+def with_npm(home: Path, agent: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Install a package, or what the package.json of a folder names."""
+    npm = npm_command()
+    if npm is None:
+        return subprocess.CompletedProcess([], 1, "no node, and none from PyPI", "")
+    command = [*npm, "install", "--no-audit", "--no-fund", "--silent", "--save-exact"]
+    if "folder" in agent:
+        shutil.copytree(HERE / agent["folder"], home, dirs_exist_ok=True)
+    else:
+        (home / "package.json").write_text('{"private": true}\n')
+        command.append(f"{agent['package']}@{agent['version']}")
+    return run(command, home)
+
+
+def with_pip(home: Path, agent: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Make an environment with turntrace and the requirements of a folder."""
+    run([sys.executable, "-m", "venv", str(home)], home)
+    wanted = HERE / agent["folder"] / "requirements.txt"
+    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    return run([*pip, "-r", str(wanted), "-e", str(HERE.parents[1])], home)
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of an installer."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_S,
+        check=False,
+    )
 
 
 def tried(home: Path, agent: dict[str, str]) -> str:

@@ -138,11 +138,19 @@ class Director:
             return Step(text=text, ttft_s=0.05, latency_s=0.05, input_tokens=90, output_tokens=6)
         if what == "tool":
             call = ToolCall(self._setup.tool, self._setup.call)
-            return Step(tools=(call,), ttft_s=3.0, input_tokens=1200, output_tokens=30, cached_tokens=800)
+            return Step(
+                tools=(call,),
+                ttft_s=3.0,
+                latency_s=3.0,
+                input_tokens=1200,
+                output_tokens=30,
+                cached_tokens=800,
+            )
         text = "The script ran and said that all is well."
         return Step(
             text=text,
             ttft_s=2.0,
+            latency_s=2.0,
             chunks=6,
             gap_s=0.05,
             input_tokens=1300,

@@ -227,7 +227,7 @@ def test_agents_that_run_can_be_recorded():
     from turntrace.collect.presets import PRESETS
 
     presets = {setup.preset or name for name, setup in setups.SETUPS.items()}
-    assert set(NAMES) == set(setups.AGENTS)
+    assert set(NAMES) < set(setups.AGENTS)
     assert presets == set(PRESETS)
     assert {name: truth(name)["version"] for name in NAMES} == {
         name: setups.AGENTS[name]["version"] for name in NAMES

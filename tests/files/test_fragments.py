@@ -5,6 +5,7 @@ import os
 import pytest
 
 from files.journals import TRACE, dead_pid, phase, write_fragment, write_journal
+from turntrace.core.codec.journal import span_start_line
 from turntrace.core.model import Turn
 from turntrace.files.fragments import parts_with_trace, read_parts, remove_joined, turn_lives_elsewhere
 from turntrace.files.journal import JournalFile
@@ -50,6 +51,16 @@ def test_a_joined_fragment_goes_once_its_process_is_done_with_it(out, dead):
     assert [path.exists() for path in (whole, held, grown, partly, root)] == [False, True, True, True, True]
     remove_joined(parts, known)
     holder.close()
+
+
+def test_a_fragment_with_an_open_span_stays_while_its_process_lives(out, dead):
+    """The end of the span is still to come; of a dead process none comes."""
+    start = span_start_line("tool_execution", "work", 5, 1, 1, 1_700_000_000_000_000_000)
+    alive, gone = write_fragment(out, os.getpid(), start), write_fragment(out, dead, start)
+    parts = read_parts(out)
+    known = Turn(run_id="r1", spans=tuple(span for part in parts for span in part.journal.turn.spans))
+    remove_joined(parts, known)
+    assert [path.exists() for path in (alive, gone)] == [True, False]
 
 
 def test_a_turn_lives_elsewhere_when_another_process_holds_its_root(out, dead):

@@ -259,6 +259,24 @@ def test_a_remote_root_of_a_known_turn_is_a_fragment(tmp_path, clock):
     assert parts_of(out) == []
 
 
+def test_a_span_that_begins_before_the_writer_closes_its_turn_is_told_whole(tmp_path, clock):
+    """A server answers one request after the other, each a root below the same process: none is cut."""
+    with Recorded(tmp_path / "t.ndjson", clock=clock, journal="thread") as recorded:
+        tracer = recorded.tracer()
+        with recorded.processor.recording.writer.paused():
+            tracer.start_span(
+                "tools/list", context=remote(1), attributes={"mcp.method.name": "tools/list"}
+            ).end()
+            tool = tracer.start_span("execute_tool bash", context=remote(1), attributes=TOOL)
+        settle(recorded)
+        clock.wait(500)
+        tool.end()
+    (block,) = recorded.blocks()
+    assert [(one.phase, one.outcome, one.end_ns - one.start_ns) for one in block.turn.spans] == [
+        ("tool_execution", "ok", 500 * MS)
+    ]
+
+
 def test_a_remote_root_of_the_parents_trace_is_a_fragment(tmp_path, clock):
     """In a forked child, spans of a turn of the parent are a fragment, whatever lies beside the file."""
     out = tmp_path / "t.ndjson"

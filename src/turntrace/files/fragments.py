@@ -62,10 +62,15 @@ def parts_with_trace(out: Path, trace_id: str) -> list[Part]:
 
 
 def remove_joined(parts: Iterable[Part], turn: Turn) -> None:
-    """Delete the fragments all of whose spans stand in ``turn``, unless their processes still write to them."""
+    """Delete the fragments all of whose spans stand in ``turn``, unless their processes still write to them.
+
+    A span that is still open where it is made does not stand in the turn yet.
+    """
     known = {span.span_id for span in turn.spans}
     for part in parts:
-        if part.journal.fragment and known.issuperset(span.span_id for span in part.journal.turn.spans):
+        spans = part.journal.turn.spans
+        is_whole = all(span.outcome != "incomplete" for span in spans) or is_dead(part)
+        if part.journal.fragment and is_whole and known.issuperset(span.span_id for span in spans):
             with claimed(part.path) as is_mine:
                 if is_mine and part.path.stat().st_size == part.size_bytes:
                     part.path.unlink()

@@ -39,7 +39,7 @@ class Closer:
             return
         writer = self._recording.writer
         if not turn.open_spans:
-            writer.submit_later(self._leave if writer.is_behind else self.close, turn)
+            writer.submit_later(self._leave if writer.is_behind else self._close_idle, turn)
         elif opened.span_id == turn.root_id:
             self._lingering[turn] = turn.now_ns() + int(self._recording.options.linger_s * 1e9)
             writer.wake()
@@ -90,6 +90,11 @@ class Closer:
         with self._recording.writer.paused():
             self._recording.writer.drain()
             self._blocks.finish()
+
+    def _close_idle(self, turn: LiveTurn) -> None:
+        """Close a turn, unless another span of its trace began meanwhile: the end of that one closes it."""
+        if not turn.open_spans:
+            self.close(turn)
 
     def close(self, turn: LiveTurn) -> None:
         """Write the turn's block and delete its journal; a local root that was no turn is forgotten."""

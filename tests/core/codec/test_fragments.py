@@ -79,3 +79,38 @@ def test_a_span_that_was_open_in_the_block_ends_where_its_fragment_says():
     merged = merge_fragments(block, [fragment(ended)])
     assert [found for found in merged.spans if found.span_id == "b"] == [ended]
     assert merge_fragments(merged, [fragment(still_open)]) == merged
+
+
+def timed(span_id: str, start_ns: int, end_ns: int, parent_id: str | None) -> Span:
+    """A span of which the times matter too."""
+    return replace(span(span_id, parent_id), start_ns=start_ns, end_ns=end_ns)
+
+
+WINDOW = replace(
+    TURN,
+    started_ns=0,
+    completed_ns=100,
+    spans=(timed("a", 10, 90, "root"), timed("b", 20, 60, "a"), timed("c", 70, 80, "a")),
+)
+
+
+def test_a_span_whose_parent_nobody_knows_hangs_on_what_contains_it():
+    """A server got the trace and not the span that called it; time tells which it was."""
+    part = fragment(timed("x", 25, 50, "gone"), timed("y", 30, 40, "x"), timed("z", 5, 8, "gone"))
+    merged = {
+        one.span_id: (one.parent_id, one.parent_source) for one in merge_fragments(WINDOW, [part]).spans
+    }
+    assert merged["x"] == ("b", "inferred")
+    assert merged["y"] == ("x", "otel")
+    assert merged["z"] == ("root", "inferred")
+
+
+def test_a_span_that_reaches_out_of_the_turn_is_no_part_of_it():
+    """Nor is one beside a turn that has no window or no root."""
+    part = fragment(timed("x", 50, 101, "gone"))
+    assert merge_fragments(WINDOW, [part]) == WINDOW
+    part = fragment(timed("x", 50, 60, "gone"))
+    assert ids(merge_fragments(WINDOW, [part]))[-1] == "x"
+    for unknown in ({"started_ns": None}, {"completed_ns": None}, {"span_id": None}):
+        turn = replace(WINDOW, **unknown)
+        assert merge_fragments(turn, [part]) == turn
