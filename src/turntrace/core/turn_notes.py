@@ -5,7 +5,8 @@ from typing import Final
 
 from turntrace.core.attribution import MAX_NAMED_SPANS
 from turntrace.core.model import Mark, Usage, Warn
-from turntrace.core.readings import Readings
+from turntrace.core.readings import NO_ROW, Readings
+from turntrace.core.root_calls import process_of
 from turntrace.core.turn_layout import Layout
 from turntrace.core.turn_roots import Draft
 from turntrace.core.usage import contradiction
@@ -94,10 +95,32 @@ def warnings_of(readings: Readings, draft: Draft, layout: Layout, usage: Sequenc
         ids = sorted(readings[row].raw.span_id for row in concerned)
         if ids:
             yield Warn(code=code, message=f"{text}: {len(ids)}", span_ids=tuple(ids[:MAX_NAMED_SPANS]))
+    yield from _skews(readings, rows)
     for one in usage:
         reason = contradiction(one) if one.provenance == "reported" else None
         if reason is not None:
             yield Warn(code="usage_contradiction", message=reason, span_ids=(one.span_id,))
+
+
+def _skews(readings: Readings, rows: Iterable[int]) -> Iterator[Warn]:
+    """Servers that answered, by their own clock, while their client was not asking: the clocks differ.
+
+    A server's span that is no longer than its client's must lie in it. How far it has to be moved for that
+    is the least that the clocks of the two differ by; times stay as they were recorded.
+    """
+    for row in rows:
+        server, parent = readings[row], readings.parents[row]
+        if parent == NO_ROW or server.raw.kind != "server" or readings[parent].raw.kind != "client":
+            continue
+        client = readings[parent]
+        skew_ns = max(client.start_ns - server.start_ns, server.end_ns - client.end_ns)
+        fits = server.end_ns - server.start_ns <= client.end_ns - client.start_ns
+        if fits and skew_ns > 0 and process_of(server.raw.resource) != process_of(client.raw.resource):
+            yield Warn(
+                code="clock_skew",
+                message=f"the clocks of two processes differ by {skew_ns} ns or more; times are as recorded",
+                span_ids=(client.raw.span_id, server.raw.span_id),
+            )
 
 
 def _repeating(
