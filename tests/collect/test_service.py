@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from otlp_requests import logs, post, traces
+from otlp_requests import post, traces
 from turntrace.collect import service as module
-from turntrace.collect import turn_writer, worker
+from turntrace.collect import turn_writer
 from turntrace.collect.gathering import Waits
 from turntrace.collect.limits import Limits
 from turntrace.collect.receiver import Settings
@@ -141,24 +141,6 @@ def test_what_is_remembered_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(turn_writer, "_KNOWN", 3)
     writer = written(tmp_path / "out.ndjson", *(traces(trace_id=number) for number in range(1, 9)))
     assert (len(writer._known), len(writer._traces), writer.turns) == (3, 3, 8)
-
-
-@pytest.mark.parametrize("hindrance", ["a file in the way", "the bound"])
-def test_logs_that_cannot_be_kept_are_counted(tmp_path, monkeypatch, hindrance):
-    """Nothing else suffers from them."""
-    out = tmp_path / "out.ndjson"
-    if hindrance == "the bound":
-        monkeypatch.setattr(worker, "_KEPT_BYTES", 1)
-    else:
-        (tmp_path / "out.ndjson.otlp").mkdir()
-        (tmp_path / "out.ndjson.otlp/logs.pb").mkdir()
-    with Spool(requests_folder(tmp_path / "q")) as spool:
-        spool.take("logs", logs(), "protobuf")
-        spool.take("traces", traces(), "protobuf")
-    work = Work(folder=tmp_path / "q", out=out, rotation=Rotation(), waits=Waits())
-    with Worker(work, None, None) as running:
-        outcome = running.run(lambda: True)
-    assert (outcome.kept_dropped, outcome.turns) == (1, 1)
 
 
 def test_a_fragment_that_cannot_be_written_is_counted(tmp_path, monkeypatch):

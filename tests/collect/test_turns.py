@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otlp_requests import T0_NS, json_traces, logs, metrics
+from otlp_requests import T0_NS, json_traces
 from turntrace.collect.gathering import Gathering, Waits
 from turntrace.collect.limits import RefusedError
 from turntrace.collect.messages import checked
 from turntrace.collect.receiver import Receiver
 from turntrace.collect.request_spans import _with_ids, arrived
-from turntrace.collect.sink import RequestFiles, record
+from turntrace.collect.sink import RequestFiles
 from turntrace.collect.spool import Spool, SpoolBounds
 from turntrace.collect.worker import Work, Worker, requests_folder
 from turntrace.files.append import Rotation
@@ -324,21 +324,6 @@ def test_a_trace_that_breaks_assembly_costs_itself_only(collected, monkeypatch):
     collected.put(spans(AGENT, CALL), spans(AGENT, CALL, trace_id=2))
     outcome = collected.work()
     assert (outcome.unreadable, outcome.turns) == (2, 1)
-
-
-def test_logs_and_metrics_lie_beside_the_trace(collected):
-    """They are kept as they came, for who reads them."""
-    with collected.spool() as spool:
-        spool.take("logs", logs(), "protobuf")
-        spool.take("metrics", metrics(), "protobuf")
-        spool.take("logs", b'{"resourceLogs":[]}', "json")
-    collected.work()
-    folder = collected.folder / "out.ndjson.otlp"
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        "logs.pb": record(logs(), "protobuf"),
-        "metrics.pb": record(metrics(), "protobuf"),
-        "logs.jsonl": b'{"resourceLogs":[]}\n',
-    }
 
 
 def test_a_queue_that_is_done_is_empty(collected):

@@ -1,13 +1,14 @@
 """Traces that are over become turns, by the code that reads files of other tools."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
+from turntrace.collect.agents import AgentWaits, Batch, CodingAgents
 from turntrace.collect.gathering import Trace
 from turntrace.core.dialects import classify
 from turntrace.core.model import RawSpan, Turn
-from turntrace.core.root_calls import process_of
+from turntrace.core.root_calls import Process, process_of
 from turntrace.core.turn_roots import Rule
 from turntrace.core.turns import assemble
 
@@ -16,31 +17,39 @@ __all__ = ["Closing"]
 _MAX_STRAYS: Final = 10_000
 _STRAY_S: Final = 60.0
 _TOOL: Final = "tool_execution"
+_WAITS: Final = AgentWaits()
 
-_Process = tuple[str, str, str]
-_Stray = tuple[float, _Process, Trace]
+_Stray = tuple[float, Process, Trace]
 """When a stray is read alone at the latest (monotonic seconds), its process, its spans."""
 
 
 class Closing:
     """Makes turns of traces. Tools that a thread made traces of their own wait for the turn around them."""
 
-    __slots__ = ("_rule", "_strays", "unreadable")
+    __slots__ = ("_rule", "_strays", "agents", "unreadable")
 
-    def __init__(self, rule: Rule | None = None) -> None:
+    def __init__(self, rule: Rule | None = None, waits: AgentWaits = _WAITS) -> None:
         self._rule = rule
+        self.agents = CodingAgents(waits)
         self._strays: deque[_Stray] = deque()
         self.unreadable = 0
 
     def turns(
-        self, traces: Iterable[Trace], now_s: float, *, is_last: bool
+        self,
+        traces: Iterable[Trace],
+        now_s: float,
+        *,
+        is_last: bool,
+        open_processes: Callable[[], Collection[Process]] = tuple,
     ) -> tuple[list[Turn], list[Trace]]:
         """The turns of ``traces``, each followed by those inside it, and the traces that were read for them.
 
-        ``is_last`` says that nothing waits any more.
+        ``is_last`` says that nothing waits any more, ``open_processes`` which processes are waited for.
         """
         whole: list[Trace] = []
         for trace in traces:
+            if self.agents.takes(trace, now_s):
+                continue
             process = _stray_process(trace)
             if process is None or is_last:
                 whole.append(trace)
@@ -48,7 +57,18 @@ class Closing:
                 self._strays.append((now_s + _STRAY_S, process, trace))
         whole += self._joining(whole, now_s, is_last=is_last)
         spans = [raw for trace in whole for raw in trace.raws()]
-        return (self._assembled(spans) if spans else []), whole
+        turns = self._assembled(spans) if spans else []
+        for batch in self.agents.due(now_s, is_last=is_last, open_processes=open_processes):
+            turns += self._of_agent(batch)
+            whole += batch.traces
+        return turns, whole
+
+    def _of_agent(self, batch: Batch) -> list[Turn]:
+        spans = [raw for trace in batch.traces for raw in trace.raws()]
+        try:
+            return assemble(spans, rule=self._rule, events=batch.events, points=batch.points)
+        except Exception:  # noqa: BLE001 - what events say of it must not cost a turn
+            return self._assembled(spans)
 
     def _joining(self, whole: list[Trace], now_s: float, *, is_last: bool) -> list[Trace]:
         """The strays that lie in the time of one of ``whole``, and those that have waited long enough."""
@@ -83,11 +103,11 @@ class Closing:
 
     @property
     def numbers(self) -> set[int]:
-        """The segments that spans of waiting traces stand in."""
-        return set().union(*(trace.numbers for _, _, trace in self._strays))
+        """The segments that what waits stands in."""
+        return self.agents.numbers.union(*(trace.numbers for _, _, trace in self._strays))
 
 
-def _stray_process(trace: Trace) -> _Process | None:
+def _stray_process(trace: Trace) -> Process | None:
     """The process of a trace that is nothing but tools without a parent; None for any other."""
     tops = [raw for raw in trace.raws() if raw.parent_id is None]
     if not tops or any(
@@ -98,8 +118,8 @@ def _stray_process(trace: Trace) -> _Process | None:
     return process_of(tops[0].resource) if is_stray else None
 
 
-def _windows(traces: Iterable[Trace]) -> dict[_Process, list[tuple[int, int]]]:
-    found: dict[_Process, list[tuple[int, int]]] = {}
+def _windows(traces: Iterable[Trace]) -> dict[Process, list[tuple[int, int]]]:
+    found: dict[Process, list[tuple[int, int]]] = {}
     for trace in traces:
         raws = trace.raws()
         window = min(raw.start_ns for raw in raws), max(raw.end_ns for raw in raws)

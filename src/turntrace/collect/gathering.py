@@ -12,6 +12,7 @@ from typing import Final
 
 from turntrace.collect.request_spans import Arrived
 from turntrace.core.model import RawSpan
+from turntrace.core.root_calls import Process, process_of
 
 __all__ = ["Gathering", "Trace", "Waits"]
 
@@ -141,3 +142,7 @@ class Gathering:
     def numbers(self) -> set[int]:
         """The segments that spans of open traces stand in."""
         return set().union(*(trace.numbers for trace in self._traces.values()))
+
+    def processes(self) -> set[Process]:
+        """The processes of open traces, each by its first span."""
+        return {process_of(next(iter(trace.spans.values())).raw.resource) for trace in self._traces.values()}

@@ -12,10 +12,10 @@ from turntrace.collect.sink import ContentKind
 from turntrace.core.model import RawSpan
 from turntrace.files.documents import Document
 from turntrace.files.otlp_json import OtlpReader
-from turntrace.files.otlp_proto import raw_span, scalars
+from turntrace.files.otlp_proto import raw_span, read_message, scalars
 from turntrace.files.raw_spans import RawSpans
 
-__all__ = ["Arrived", "Origin", "arrived"]
+__all__ = ["Arrived", "Origin", "arrived", "told"]
 
 
 class Origin(NamedTuple):
@@ -50,6 +50,20 @@ def arrived(body: bytes, kind: ContentKind, *, with_origin: bool) -> Iterator[Ar
                 raw = raw_span(span, scope, resource)
                 if isinstance(raw, RawSpan):
                     yield Arrived(raw, Origin(resource_spans, scope_spans, span) if with_origin else None)
+
+
+def told(body: bytes, kind: ContentKind) -> RawSpans:
+    """The events and counters of coding agents in a request of logs or metrics; other agents' say nothing.
+
+    Raises:
+        ValueError: when it cannot be read after all.
+    """
+    found = RawSpans()
+    if kind == "json":
+        OtlpReader(found).add(Document(orjson.loads(body), 1, 0))
+    else:
+        read_message(body, 0, found)
+    return found
 
 
 def _of_json(body: bytes, *, with_origin: bool) -> Iterator[Arrived]:

@@ -6,18 +6,17 @@ take the receiver down with it.
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from turntrace.collect.agents import AgentWaits
 from turntrace.collect.closing import Closing
 from turntrace.collect.enrichment import enriched_requests
 from turntrace.collect.forwarder import Forwarder
 from turntrace.collect.gathering import Gathering, Trace, Waits
-from turntrace.collect.request_spans import arrived
-from turntrace.collect.sink import RequestFiles
+from turntrace.collect.request_spans import arrived, told
 from turntrace.collect.spool import segments
 from turntrace.collect.spool_reader import Message, SpoolReader
 from turntrace.collect.turn_writer import TurnWriter, attributed
@@ -31,7 +30,6 @@ _POLL_S: Final = 0.05
 _SLICE_S: Final = 0.25
 _FULL_DISK_S: Final = 1.0
 _LAST_TRIES: Final = 3
-_KEPT_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +40,7 @@ class Work:
     out: Path | None
     rotation: Rotation
     waits: Waits
+    agent_waits: AgentWaits = field(default_factory=AgentWaits)
     exit_s: float = 5.0
 
 
@@ -53,7 +52,7 @@ class Outcome:
     spans: int = 0
     unreadable: int = 0
     late_refused: int = 0
-    kept_dropped: int = 0
+    late_events: int = 0
     sent_requests: int = 0
     given_up_requests: int = 0
     forward_dropped_bytes: int = 0
@@ -76,13 +75,10 @@ class Worker:
     def __init__(self, work: Work, rule: Rule | None, forwarder: Forwarder | None) -> None:
         self._work = work
         self._gathering = Gathering(work.waits)
-        self._closing = Closing(rule)
+        self._closing = Closing(rule, work.agent_waits)
         self._forwarder = forwarder
         self._writer = None if work.out is None else TurnWriter(work.out, work.rotation)
         self._unsent: list[bytes] = []
-        self._stack = ExitStack()
-        self._kept: RequestFiles | None = None
-        self._kept_bytes = 0
         self.outcome = Outcome()
 
     def __enter__(self) -> Self:
@@ -100,7 +96,7 @@ class Worker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stack.close()
+        """Nothing: what is open is the caller's."""
 
     def run(self, is_over: Callable[[], bool]) -> Outcome:
         """Work until ``is_over`` says that nothing more is written to the queue and all of it is read."""
@@ -128,34 +124,23 @@ class Worker:
         return found
 
     def _take(self, message: Message) -> None:
-        if message.signal != "traces":
-            self._keep(message)
-            return
+        now_s = time.monotonic()
         try:
+            if message.signal != "traces":
+                self._closing.agents.hear(told(message.body, message.kind), message.number, now_s)
+                return
             spans = list(arrived(message.body, message.kind, with_origin=self._forwarder is not None))
         except Exception:  # noqa: BLE001 - what one request holds must not cost the others
             self.outcome.unreadable += 1
             return
         self.outcome.spans += len(spans)
-        self._gathering.add(spans, message.number, time.monotonic(), len(message.body))
-
-    def _keep(self, message: Message) -> None:
-        """Logs and metrics lie beside the trace as they came, up to a bound, for who reads them."""
-        out = self._work.out
-        self._kept_bytes += len(message.body)
-        if out is None or self._kept_bytes > _KEPT_BYTES:
-            self.outcome.kept_dropped += 1
-            return
-        if self._kept is None:
-            self._kept = self._stack.enter_context(RequestFiles(out.with_name(f"{out.name}.otlp")))
-        try:
-            self._kept.take(message.signal, message.body, message.kind)
-        except OSError:
-            self.outcome.kept_dropped += 1
+        self._gathering.add(spans, message.number, now_s, len(message.body))
 
     def _close(self, traces: Iterable[Trace], *, is_last: bool) -> bool:
         """Make turns of ``traces``; False when the disk did not take all of what followed."""
-        turns, closed = self._closing.turns(traces, time.monotonic(), is_last=is_last)
+        turns, closed = self._closing.turns(
+            traces, time.monotonic(), is_last=is_last, open_processes=self._gathering.processes
+        )
         known = [(turn, attributed(turn) if turn.parent_run_id is None else None) for turn in turns]
         if self._writer is not None:
             self._writer.add((turn, found) for turn, found in known if found is not None)
@@ -194,6 +179,7 @@ class Worker:
             lambda: True
         )
         outcome.unreadable += self._closing.unreadable
+        outcome.late_events = self._closing.agents.late_events
         if self._writer is not None:
             outcome.turns = self._writer.turns
             outcome.late_refused += self._writer.fragments_refused
