@@ -71,6 +71,11 @@ class Exchange:
     came_ns: int = 0
     sent: list[tuple[int, int, bool]] = field(default_factory=list)
 
+    @property
+    def is_embedding(self) -> bool:
+        """Whether it asked for embeddings, which is no call of a model that answers."""
+        return self.api == "openai.embeddings"
+
     def told(self) -> dict[str, Any]:
         """What a truth says of it; the times of one machine since its start mean nothing elsewhere."""
         return {name: value for name, value in asdict(self).items() if name not in {"came_ns", "sent"}}
@@ -146,8 +151,9 @@ class ModelServer:
     def truth(self) -> dict[str, Any]:
         """What went over the wire, with sums."""
         wire = self.settled()
-        said = [exchange.tokens for exchange in wire if exchange.tokens is not None]
-        answered = [exchange for exchange in wire if exchange.status == 200]
+        calls = [exchange for exchange in wire if not exchange.is_embedding]
+        said = [exchange.tokens for exchange in calls if exchange.tokens is not None]
+        answered = [exchange for exchange in calls if exchange.status == 200]
         total: dict[str, int] = {
             key: sum(tokens[key] for tokens in said)
             for key in ("input", "output", "cached", "cache_write", "reasoning")

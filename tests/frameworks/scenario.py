@@ -2,7 +2,8 @@
 
 The first turn asks for two tools, then for a third in which a sub-agent asks the model itself, then
 answers. The second turn is streamed. In the third the provider says nothing of tokens. Other scenarios are
-that of troubles and that of agents which run at the same time, each in a session of its own.
+that of troubles, that of agents which run at the same time, each in a session of its own, and that of
+embeddings, of which the turn itself asks for some and its tool for others.
 """
 
 from collections import Counter
@@ -37,6 +38,13 @@ def steps(case: dict[str, Any]) -> list[Step]:
     """The model's answers; ``case`` says what the framework can do."""
     if case.get("scenario") == "troubles":
         return [step for trouble in TROUBLES[: case["turns"]] for step in trouble.steps]
+    if case.get("scenario") == "embeddings":
+        return [
+            _step(0.1, input_tokens=8),
+            _step(0.15, tools=(WEATHER,), input_tokens=150, output_tokens=40),
+            _step(0.1, input_tokens=5, under=WEATHER.name),
+            _step(0.15, text="Go at seven.", input_tokens=210, output_tokens=29),
+        ]
     found = []
     researcher = ToolCall(RESEARCHER, case.get("ask", {"question": "Which boat?"}))
     if case.get("retry", True):
@@ -107,7 +115,8 @@ def _answered(exchange: Exchange) -> bool:
 
 def expected(case: dict[str, Any], server: ModelServer, intervals: list[dict[str, Any]]) -> dict[str, Any]:
     """What a report of the trace must say, from the wire and from what the tools noted themselves."""
-    calls = [exchange for exchange in server.settled() if not exchange.retried]
+    calls = [one for one in server.settled() if not one.retried and not one.is_embedding]
+    embeddings = sum(one.is_embedding for one in server.exchanges)
     tokens = server.truth()["usage_sent_total"]
     known = {key: tokens[key] for key in ("input", "output", "cached", "cache_write", "reasoning")}
     tools = [one["what"].removeprefix("tool:") for one in intervals if one["what"].startswith("tool:")]
@@ -122,7 +131,7 @@ def expected(case: dict[str, Any], server: ModelServer, intervals: list[dict[str
         "turns": case["turns"],
         "logical_generations": len(calls),
         "http_requests": len(server.exchanges),
-        "failed_attempts": len(server.exchanges) - len(calls),
+        "failed_attempts": len(server.exchanges) - len(calls) - embeddings,
         "tools": len(tools),
         "tools_failed": sum(one["failed"] for one in intervals),
         "generations_failed": sum(one.status != 200 or one.dropped for one in calls),
@@ -132,5 +141,6 @@ def expected(case: dict[str, Any], server: ModelServer, intervals: list[dict[str
         "tokens_known": {**known, "requests": tokens["requests_with_usage"]},
         "tokens_unknown_requests": sum(_answered(one) and one.tokens is None for one in calls),
         "tokens_partial": [one.input_sent for one in calls if one.tokens is None and one.input_sent],
+        **({"embeddings": embeddings} if embeddings else {}),
         "tree": [[what, under, count] for (what, under), count in sorted(tree.items())],
     }
