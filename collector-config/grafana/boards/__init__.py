@@ -1,0 +1,1 @@
+"""Where the dashboards come from: make_dashboards.py writes their JSON."""

@@ -1,0 +1,65 @@
+"""The dashboards: made from their source, and as our own lint wants them."""
+
+import json
+
+import pytest
+
+from dashboards.lint import expressions, lint, substituted
+from make_dashboards import BOARDS, FOLDER, text
+
+FILES = sorted(FOLDER.glob("*.json"))
+
+
+def test_the_json_is_what_the_source_makes():
+    """Nobody edits the files by hand, and nobody forgets to write them."""
+    assert {path.name: path.read_text() for path in FILES} == {f"{b.uid}.json": text(b) for b in BOARDS}, (
+        "run python collector-config/grafana/make_dashboards.py"
+    )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_dashboard_has_no_finding(path):
+    """Names, units, descriptions, colours, variables, layout and the form of every query."""
+    assert lint(json.loads(path.read_text())) == []
+
+
+def test_the_four_dashboards_are_there():
+    """Turns, models, tools and the health of telemetry, each with links to the others."""
+    boards = [json.loads(path.read_text()) for path in FILES]
+    assert {board["title"] for board in boards} == {"Turns", "Models", "Tools", "Health of telemetry"}
+    for board in boards:
+        assert [link["tags"] for link in board["links"]] == [["turntrace"]]
+
+
+def test_the_unattributed_is_always_drawn():
+    """No query of wall time by phase leaves a phase out, so that the stack is the whole turn."""
+    by_phase = [
+        target["expr"]
+        for path in FILES
+        for _, target in expressions(json.loads(path.read_text()))
+        if "wall_time" in target["expr"] and "by (phase" in target["expr"]
+    ]
+    assert by_phase
+    assert not any("phase=" in expr or "phase!" in expr for expr in by_phase)
+
+
+def test_a_phase_leads_to_the_turns_that_it_dominates():
+    """The link is a search of Jaeger by turntrace.turn.dominant_phase, with service and phase of the row."""
+    links = [
+        setting["value"][0]["url"]
+        for path in FILES
+        for panel in json.loads(path.read_text())["panels"]
+        for override in panel["fieldConfig"]["overrides"]
+        for setting in override["properties"]
+        if setting["id"] == "links"
+    ]
+    assert links
+    for url in links:
+        assert "service=${__data.fields.job}" in url
+        assert "turntrace.turn.dominant_phase" in url
+
+
+def test_variables_and_windows_are_replaced():
+    """All is every value; a chosen value is itself; intervals are a window."""
+    expr = 'rate(x{job=~"$service", model=~"${model:regex}"}[$__rate_interval])'
+    assert substituted(expr, "10m", {"model": "m"}) == 'rate(x{job=~".*", model=~"m"}[10m])'
