@@ -29,7 +29,7 @@ def test_compose_follows_the_specification():
     schema = Draft202012Validator(json.loads((ROOT / "tests" / "data" / "compose-spec.json").read_text()))
     assert [error.message for error in schema.iter_errors(COMPOSE)] == []
     broken = yaml.safe_load(TEXT)
-    broken["services"]["jaeger"]["healthcheck"]["intervall"] = "5s"
+    broken["services"]["jaeger"]["healthcheck"]["intervalx"] = "5s"
     assert list(schema.iter_errors(broken))
 
 

@@ -24,7 +24,7 @@ _FIRST_PAUSE_S: Final = 0.25
 _TIMEOUT_S: Final = 10.0
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 _OURS: Final = frozenset(
-    {"host", "content-length", "transfer-encoding", "connection", "expect", "keep-alive", "te", "upgrade"}
+    {"host", "content-length", "transfer-encoding", "connection", "expect", "keep-alive", "upgrade"}
 )
 """Headers that belong to the connection, not to the request."""
 
