@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from turntrace.core.contract import PHASES
+from turntrace.core.metric_table import METRICS
 from turntrace.otel.answer import COUNTED
-from turntrace.otel.metrics import DURATION_BOUNDS_S, TURN_BOUNDS_S
 
-COUNT_BOUNDS = tuple(float(2**power) for power in range(11))
-RATIO_BOUNDS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
-
-TURN = 'span.attributes["turntrace.turn.status"] != nil'
+TURN = 'span.attributes["turntrace.turn.status"] != nil and span.attributes["turntrace.parent_run_id"] == nil'
 FIRST = 'span.attributes["turntrace.repeated"] == nil'
 GENERATION = f'span.attributes["phase"] == "generation" and {FIRST}'
 TOOL = f'span.attributes["phase"] == "tool_execution" and {FIRST} and span.attributes["tool"] != nil'
@@ -48,26 +45,18 @@ def text() -> str:
 def entries() -> Iterator[list[str]]:
     """The lines of each metric."""
     by_status = labels("agent", "status")
-    yield counter("turntrace.turns", "{turn}", by_status, TURN, "1")
+    yield counter("turntrace.turns", by_status, TURN, "1")
     yield histogram(
         "turntrace.turn.active_duration",
-        "s",
-        TURN_BOUNDS_S,
         by_status,
         TURN,
         seconds("turntrace.turn.active_ms"),
     )
-    yield histogram(
-        "turntrace.turn.coverage", "1", RATIO_BOUNDS, labels("agent"), *known("turntrace.turn.coverage")
-    )
-    yield histogram(
-        "turntrace.turn.rounds", "{round}", COUNT_BOUNDS, labels("agent"), *known("turntrace.turn.rounds")
-    )
+    yield histogram("turntrace.turn.coverage", labels("agent"), *known("turntrace.turn.coverage"))
+    yield histogram("turntrace.turn.rounds", labels("agent"), *known("turntrace.turn.rounds"))
     yield from walls()
     yield histogram(
         "turntrace.phase.exclusive_time",
-        "s",
-        DURATION_BOUNDS_S,
         [*labels("agent", "phase"), *optional("tool", "model")],
         'span.attributes["phase"] != nil and span.attributes["turntrace.exclusive_ms"] != nil',
         seconds("turntrace.exclusive_ms"),
@@ -82,8 +71,6 @@ def walls() -> Iterator[list[str]]:
         name = f"turntrace.wall.{phase}_ms"
         yield histogram(
             "turntrace.phase.wall_time",
-            "s",
-            TURN_BOUNDS_S,
             [*labels("agent"), *fixed("phase", phase)],
             f'{TURN} and span.attributes["{name}"] != nil',
             seconds(name),
@@ -96,8 +83,6 @@ def calls() -> Iterator[list[str]]:
     first = "turntrace.first_token_ms"
     yield histogram(
         "turntrace.generation.first_token",
-        "s",
-        DURATION_BOUNDS_S,
         by_call,
         f'{GENERATION} and span.attributes["{first}"] != nil',
         seconds(first),
@@ -106,8 +91,6 @@ def calls() -> Iterator[list[str]]:
     streamed_s = f"(Seconds(span.end_time - span.start_time) - {seconds(first)})"
     yield histogram(
         "turntrace.generation.output_rate",
-        "{token}/s",
-        COUNT_BOUNDS,
         labels("agent", "model"),
         f'{GENERATION} and span.attributes["{first}"] != nil and span.attributes["{output}"] != nil'
         f" and {streamed_s} > 0.0",
@@ -115,19 +98,17 @@ def calls() -> Iterator[list[str]]:
     )
     yield counter(
         "turntrace.usage_missing",
-        "{call}",
         labels("agent", "model"),
         f'{GENERATION} and span.attributes["outcome"] == "ok" and span.attributes["{output}"] == nil'
         ' and span.attributes["gen_ai.usage.input_tokens"] == nil',
         "1",
     )
     yield counter(
-        "turntrace.model_requests", "{call}", labels("agent", "model", "provider", "outcome"), GENERATION, "1"
+        "turntrace.model_requests", labels("agent", "model", "provider", "outcome"), GENERATION, "1"
     )
-    yield counter("turntrace.tool_calls", "{call}", labels("agent", "tool", "outcome"), TOOL, "1")
+    yield counter("turntrace.tool_calls", labels("agent", "tool", "outcome"), TOOL, "1")
     yield counter(
         "turntrace.retries",
-        "{attempt}",
         labels("agent", "model", "reason"),
         'span.attributes["phase"] == "retry_wait"',
         "1",
@@ -136,7 +117,6 @@ def calls() -> Iterator[list[str]]:
         source = f"gen_ai.usage.{name}"
         yield counter(
             "turntrace.tokens",
-            "{token}",
             [*labels("agent", "model"), *fixed("type", kind)],
             f'{GENERATION} and span.attributes["{source}"] != nil',
             f'Int(span.attributes["{source}"])',
@@ -148,9 +128,7 @@ def counts() -> Iterator[list[str]]:
     for name in ("compactions", *COUNTED):
         source = f"turntrace.turn.{name}"
         condition = f'{TURN} and span.attributes["{source}"] != nil and span.attributes["{source}"] > 0'
-        yield counter(
-            f"turntrace.{name}", "{event}", labels("agent"), condition, f'Int(span.attributes["{source}"])'
-        )
+        yield counter(f"turntrace.{name}", labels("agent"), condition, f'Int(span.attributes["{source}"])')
 
 
 def known(name: str) -> tuple[str, str]:
@@ -178,34 +156,32 @@ def fixed(name: str, value: str) -> list[str]:
     return [f"- {{key: {name}, default_value: {value}}}"]
 
 
-def counter(name: str, unit: str, attributes: list[str], condition: str, value: str) -> list[str]:
+def counter(name: str, attributes: list[str], condition: str, value: str) -> list[str]:
     """The lines of a counter."""
     return [
-        *head(name, unit, attributes, condition),
+        *head(name, attributes, condition),
         "        sum:",
         "          monotonic: true",
         f"          value: {quoted(value)}",
     ]
 
 
-def histogram(
-    name: str, unit: str, bounds: tuple[float, ...], attributes: list[str], condition: str, value: str
-) -> list[str]:
+def histogram(name: str, attributes: list[str], condition: str, value: str) -> list[str]:
     """The lines of a histogram."""
-    numbers = ", ".join(f"{bound:g}" for bound in bounds)
+    numbers = ", ".join(f"{bound:g}" for bound in METRICS[name].bounds)
     return [
-        *head(name, unit, attributes, condition),
+        *head(name, attributes, condition),
         "        histogram:",
         f"          buckets: [{numbers}]",
         f"          value: {quoted(value)}",
     ]
 
 
-def head(name: str, unit: str, attributes: list[str], condition: str) -> list[str]:
+def head(name: str, attributes: list[str], condition: str) -> list[str]:
     """What all metrics have."""
     return [
         f"      - name: {name}",
-        f"        unit: {quoted(unit)}",
+        f"        unit: {quoted(METRICS[name].unit)}",
         "        include_resource_attributes: [{key: service.name}]",
         "        attributes:",
         *(f"          {line}" for line in attributes),
