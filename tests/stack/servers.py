@@ -1,6 +1,7 @@
 """The real servers of the stack on free loopback ports, with the configuration that docker-compose.yml mounts."""
 
 import json
+import random
 import socket
 import subprocess
 import time
@@ -17,10 +18,21 @@ STOP_S = 20
 FEATURES = "exemplar-storage,created-timestamp-zero-ingestion"
 
 
+_GIVEN = set()
+
+
 def free_port():
-    """A port that nothing listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
+    """A port that nothing listens on now, given once, and below those that the system gives to connections."""
+    while True:
+        port = random.randrange(15_000, 32_000)
+        if port in _GIVEN:
+            continue
+        _GIVEN.add(port)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return port
 
 
 def free_address():
