@@ -39,6 +39,7 @@ FIELDS = {
 
 UNSAID: dict[str, set[str]] = {
     "agno": {"reasoning_tokens"},
+    "dspy": {"input_tokens", "output_tokens", "reasoning_tokens"},
     "google_genai_afc": {"sub_agent_calls"},
     "haystack": {"tool_failures", "cached_input_tokens", "reasoning_tokens", "tools", "sub_agents"},
     "langgraph": {"sub_agents", "tool_failures"},

@@ -45,6 +45,8 @@ def steps(case: dict[str, Any]) -> list[Step]:
             _step(0.1, input_tokens=5, under=WEATHER.name),
             _step(0.15, text="Go at seven.", input_tokens=210, output_tokens=29),
         ]
+    if case.get("scenario") == "structured":
+        return _structured(case["fields"])
     found = []
     researcher = ToolCall(RESEARCHER, case.get("ask", {"question": "Which boat?"}))
     if case.get("retry", True):
@@ -83,6 +85,20 @@ def steps(case: dict[str, Any]) -> list[Step]:
     if "final_tool" in case:
         found = [_finally(step, case["final_tool"]) for step in found]
     return [_with_prefix(step, case.get("tool_prefix", "")) for step in found]
+
+
+def _structured(fields: list[str]) -> list[Step]:
+    """Answers of which one has not the form that was asked for; ``fields`` for a framework that reads text."""
+    if not fields:
+        asked = (ToolCall("Trip", {"hour": "late"}), ToolCall("Trip", {"hour": 7}))
+        return [
+            _step(0.15, tools=(tool,), input_tokens=120 + 60 * number, output_tokens=20)
+            for number, tool in enumerate(asked)
+        ]
+    return [
+        _step(0.15, text=text, input_tokens=200 + 50 * number, output_tokens=30 + number, reasoning_tokens=4)
+        for number, text in enumerate(fields)
+    ]
 
 
 def _with_prefix(step: Step, prefix: str) -> Step:
