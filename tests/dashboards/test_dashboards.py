@@ -3,8 +3,9 @@
 import json
 
 import pytest
+import yaml
 
-from dashboards.lint import expressions, lint, substituted
+from dashboards.lint import DATASOURCES, expressions, lint, substituted
 from make_dashboards import BOARDS, FOLDER, text
 
 FILES = sorted(FOLDER.glob("*.json"))
@@ -21,6 +22,12 @@ def test_the_json_is_what_the_source_makes():
 def test_a_dashboard_has_no_finding(path):
     """Names, units, descriptions, colours, variables, layout and the form of every query."""
     assert lint(json.loads(path.read_text())) == []
+
+
+def test_the_datasources_are_those_that_are_provisioned():
+    """What the lint knows is what Grafana is given."""
+    provisioned = yaml.safe_load((FOLDER.parent / "provisioning/datasources/turntrace.yaml").read_text())
+    assert {one["uid"] for one in provisioned["datasources"]} == DATASOURCES
 
 
 def test_the_four_dashboards_are_there():

@@ -2,7 +2,18 @@
 
 from turntrace.core.metric_table import METRICS, prometheus_name
 
-__all__ = ["at_least_20", "drawn", "mean", "quantile", "rate", "ratio", "selector", "total", "zero_if"]
+__all__ = [
+    "alive",
+    "at_least_20",
+    "drawn",
+    "mean",
+    "quantile",
+    "rate",
+    "ratio",
+    "selector",
+    "total",
+    "zero_if",
+]
 
 RANGE = "$__range"
 STEP = "$__rate_interval"
@@ -70,6 +81,16 @@ def quantile(
 def at_least_20(expression: str, count: str, by: str = "") -> str:
     """``expression`` where ``count`` is 20 or more; of fewer a high quantile is the maximum."""
     return f"{expression} and on ({by}) ({count} >= 20)"
+
+
+def alive(name: str) -> str:
+    """The series of a live metric, without those of processes that died while a turn ran.
+
+    What a process sent last stays in the collector; a turn that runs gets older.
+    """
+    oldest = selector("turntrace.turn.oldest")
+    dead = f"{oldest} > 0 and {oldest} == {oldest} offset 5m"
+    return f"({selector(name)} unless on (job, instance, agent) ({dead}))"
 
 
 def drawn(name: str, by: str = "", where: str = "") -> str:

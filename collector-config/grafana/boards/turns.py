@@ -1,6 +1,6 @@
 """Turns: how many, how long, and where their time goes."""
 
-from boards.expressions import RECENT, drawn, mean, quantile, rate, ratio, selector, total, zero_if
+from boards.expressions import RECENT, alive, drawn, mean, quantile, rate, ratio, total, zero_if
 from boards.panels import Board, Panel, Query
 
 __all__ = ["TURNS"]
@@ -88,7 +88,7 @@ _TOTALS = (
         empty=_LIVE,
         unit="short",
         kind="stat",
-        queries=[Query(expr=f"sum({selector('turntrace.turn.active')})")],
+        queries=[Query(expr=f"sum({alive('turntrace.turn.active')})")],
         width=3,
         height=4,
     ),
@@ -98,7 +98,7 @@ _TOTALS = (
         empty=_LIVE,
         unit="s",
         kind="stat",
-        queries=[Query(expr=f"max({selector('turntrace.turn.oldest')})")],
+        queries=[Query(expr=f"max({alive('turntrace.turn.oldest')})")],
         width=3,
         height=4,
     ),
@@ -197,7 +197,7 @@ _LINES = (
         empty=_LIVE,
         unit="short",
         kind="lines",
-        queries=[Query(expr=f"sum by (agent) ({selector('turntrace.turn.active')})", legend="{{agent}}")],
+        queries=[Query(expr=f"sum by (agent) {alive('turntrace.turn.active')}", legend="{{agent}}")],
     ),
     Panel(
         title="Age of the oldest turn that runs",
@@ -205,7 +205,7 @@ _LINES = (
         empty=_LIVE,
         unit="s",
         kind="lines",
-        queries=[Query(expr=f"max by (agent) ({selector('turntrace.turn.oldest')})", legend="{{agent}}")],
+        queries=[Query(expr=f"max by (agent) {alive('turntrace.turn.oldest')}", legend="{{agent}}")],
     ),
     Panel(
         title="What happened in turns",

@@ -1,0 +1,46 @@
+"""promtool plays the alert rules: each fires on what it is for and is silent beside it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from stack.conftest import need
+from stack.install import binary
+
+pytestmark = pytest.mark.servers
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "collector-config/rules/turntrace.yaml"
+
+
+def promtool(*arguments):
+    """Run promtool and return what it says."""
+    need("promtool")
+    done = subprocess.run([binary("promtool"), *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_rules_fire_and_are_silent(tmp_path):
+    """Every case of rules_test.yaml."""
+    cases = tmp_path / "rules_test.yaml"
+    cases.write_text((Path(__file__).parent / "rules_test.yaml").read_text().replace("RULES", str(RULES)))
+    assert "SUCCESS" in promtool("test", "rules", str(cases))
+
+
+def test_a_rule_that_is_broken_is_noticed(tmp_path):
+    """With the threshold of a rule moved its case fails: the cases do test the rules."""
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(RULES.read_text().replace("> 900", "> 90000"))
+    cases = tmp_path / "rules_test.yaml"
+    cases.write_text((Path(__file__).parent / "rules_test.yaml").read_text().replace("RULES", str(broken)))
+    with pytest.raises(AssertionError, match="FAILED"):
+        promtool("test", "rules", str(cases))
+
+
+def test_the_rules_are_in_order():
+    """promtool reads them, and Prometheus looks where they are."""
+    promtool("check", "rules", str(RULES))
+    configured = yaml.safe_load((ROOT / "collector-config/prometheus.yaml").read_text())["rule_files"]
+    assert configured == ["rules/*.yaml"]
