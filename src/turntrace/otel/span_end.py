@@ -157,9 +157,11 @@ def exported_facts(opened: OpenSpan) -> dict[str, Scalar]:
     facts: dict[str, Scalar] = {} if turn.who.agent is None else {TURN_AGENT: turn.who.agent}
     if turn.metrics is not None:
         facts[METRICS] = "process"
-    call = {MODEL_PHASE: opened.model_call, TOOL_PHASE: opened.tool_call}.get(opened.phase or "")
-    if call is not None and call is not opened:
-        facts[REPEATED] = True
+    phase = opened.phase
+    if phase in {MODEL_PHASE, TOOL_PHASE}:
+        call = opened.model_call if phase == MODEL_PHASE else opened.tool_call
+        if call is not None and call is not opened:
+            facts[REPEATED] = True
     return facts
 
 
