@@ -135,7 +135,7 @@ class Director:
         self.said.append(what)
         if what == "beside":
             text = "A run of a script"
-            return Step(text=text, ttft_s=0.05, latency_s=0.05, input_tokens=90, output_tokens=6)
+            return Step(text=text, ttft_s=2.0, latency_s=2.0, input_tokens=90, output_tokens=6)
         if what == "tool":
             call = ToolCall(self._setup.tool, self._setup.call)
             return Step(
