@@ -6,14 +6,14 @@ with logfire 5.4 on the openai client.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from turntrace.core import attributes as names
 from turntrace.core.model import RawSpan
 
-__all__ = ["with_whole_streams"]
+__all__ = ["is_stream_record", "with_whole_streams"]
 
 _KIND: Final = "logfire.span_type"
 _DURATION: Final = "duration"
@@ -53,15 +53,21 @@ def _id(span: RawSpan) -> tuple[str, str]:
     return span.trace_id, span.span_id
 
 
-def _is_record(span: RawSpan) -> bool:
-    attributes = span.attributes
-    duration = attributes.get(_DURATION)
+def is_stream_record(attributes: Mapping[str, object]) -> bool:
+    """Whether a span's attributes are those of the record that is written when a stream is over.
+
+    >>> is_stream_record({"logfire.span_type": "log", "gen_ai.operation.name": "chat", "duration": 0.2})
+    True
+    """
     return (
         attributes.get(_KIND) == "log"
         and names.OPERATION in attributes
-        and isinstance(duration, int | float)
-        and 0 <= duration * _NS_PER_S <= span.start_ns
+        and isinstance(attributes.get(_DURATION), int | float)
     )
+
+
+def _is_record(span: RawSpan) -> bool:
+    return is_stream_record(span.attributes) and 0 <= span.attributes[_DURATION] * _NS_PER_S <= span.start_ns
 
 
 def _began_ns(record: RawSpan) -> int:

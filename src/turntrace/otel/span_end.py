@@ -18,6 +18,7 @@ from turntrace.core.attributes import (
     Scalar,
 )
 from turntrace.core.dialects import Description, Role, Verdict, classify, describe, has_failed, usage_of
+from turntrace.core.late_streams import is_stream_record
 from turntrace.core.model import Outcome, SpanStatus
 from turntrace.core.usage import richer
 from turntrace.otel.closing import Closer
@@ -32,6 +33,7 @@ __all__ = ["SpanEnder", "exported_facts"]
 
 _NS_PER_MS: Final = 1_000_000
 _EXCLUSIVE_KEPT: Final = 65_536
+_ENDED_AT_HEADERS: Final = "streams that went on after their call's span had ended; a report of the exported spans has their time and tokens"
 _OUTCOMES: Final[Mapping[object, Outcome]] = {
     name: name for name in ("ok", "error", "cancelled", "abandoned", "incomplete")
 }
@@ -64,6 +66,8 @@ class SpanEnder:
             if verdict.role is not Role.DROP:
                 recording.guard.drop("unseen_start")
             return span
+        if is_stream_record(attributes):
+            opened.turn.warn("ended_at_headers", _ENDED_AT_HEADERS, opened.span_id)
         _reclassify(opened, verdict, attributes)
         opened.verdict = verdict
         status = _STATUS[span.status.status_code]
