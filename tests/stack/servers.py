@@ -10,6 +10,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+from stack.containers import ContainerProcess, has_engine
 from stack.install import binary
 
 CONFIG = Path(__file__).parents[2] / "collector-config"
@@ -76,6 +77,7 @@ class Server:
     def __init__(self, folder):
         self.folder = folder
         self.log = folder / f"{self.name}.log"
+        self.log.touch()
         self.process = None
 
     def __enter__(self):
@@ -87,8 +89,18 @@ class Server:
 
     def start(self):
         """Start and wait until it is ready."""
+        self.process = self._spawned()
+        try:
+            eventually(self._is_ready, within_s=READY_S)
+        except AssertionError as error:
+            self.stop()
+            raise AssertionError(f"{self.name} did not start:\n{self.log.read_text()[-3000:]}") from error
+
+    def _spawned(self):
+        if has_engine():
+            return ContainerProcess(self.name, self.command, self.folder, self.variables)
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            return subprocess.Popen(
                 [str(binary(self.name)), *self.command],
                 cwd=self.folder,
                 env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder), **self.variables},
@@ -96,11 +108,6 @@ class Server:
                 stdout=log,
                 stderr=log,
             )
-        try:
-            eventually(self._is_ready, within_s=READY_S)
-        except AssertionError as error:
-            self.stop()
-            raise AssertionError(f"{self.name} did not start:\n{self.log.read_text()[-3000:]}") from error
 
     def _is_ready(self):
         assert self.process.poll() is None, f"{self.name} ended with {self.process.returncode}"

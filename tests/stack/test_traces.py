@@ -1,17 +1,13 @@
 """What Jaeger shows is what the file says; the searches of the documentation find what they promise."""
 
-import os
 import re
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 
 import pytest
 
+from stack.programs import run, turns_of
 from stack.servers import eventually
-from turntrace.core.attribution import attribute
-from turntrace.files.read import read_paths
 
 pytestmark = pytest.mark.servers
 
@@ -46,32 +42,6 @@ PROMISES = {
 def dominant(found):
     """The phase with the largest wall share."""
     return max(found.phases, key=lambda phase: phase.wall_share_ns).name
-
-
-def run(arguments, endpoint, service, protocol="http/protobuf"):
-    """Run a program with the endpoint set, as a person does."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "TURNTRACE_"))}
-    env |= {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
-        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
-        "OTEL_SERVICE_NAME": service,
-    }
-    return subprocess.run(
-        [sys.executable, *arguments], env=env, capture_output=True, text=True, timeout=120, check=True
-    )
-
-
-def turns_of(out):
-    """The turns of a file with where their time went."""
-    return [
-        (
-            turn,
-            attribute(
-                turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
-            ),
-        )
-        for turn in read_paths([str(out)], strict=True).turns
-    ]
 
 
 def shown(jaeger, turn):

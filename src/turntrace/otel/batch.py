@@ -26,6 +26,7 @@ class _LateExporter(SpanExporter):
         self._building = threading.Lock()
         self._exporter: SpanExporter | None = None
         self.taken = 0
+        self.settled = 0
         self.failures = 0
 
     def built(self) -> SpanExporter:
@@ -41,6 +42,7 @@ class _LateExporter(SpanExporter):
         if result is not SpanExportResult.SUCCESS:
             self.failures += 1
             self._guard.drop("export_failed", len(spans))
+        self.settled += len(spans)
         return result
 
     def shutdown(self) -> None:
@@ -85,6 +87,11 @@ class LazyBatchProcessor(SpanProcessor):
     def waiting(self) -> int:
         """Spans in the queue."""
         return 0 if self._late is None else max(self._given - self._late.taken, 0)
+
+    @property
+    def unsettled(self) -> int:
+        """Spans that were queued and of which no export has ended yet, one way or the other."""
+        return 0 if self._late is None else max(self._given - self._late.settled, 0)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Nothing: batches hold ended spans."""

@@ -23,7 +23,7 @@ def end(processor: TurnSpanProcessor, shut_down: Callable[[], None], timeout_s: 
     """Close every turn and meanwhile give ``shut_down`` (the exporters) at most ``timeout_s`` seconds.
 
     The exporters run on the writer's daemon thread, beside this one, which writes the file; when time is
-    up they are left to die with the process, and what they held is in the file.
+    up they are left to die with the process: what they held is counted, and in the file.
     """
     deadline_s = time.monotonic() + timeout_s
     writer = processor.recording.writer
@@ -39,8 +39,8 @@ def end(processor: TurnSpanProcessor, shut_down: Callable[[], None], timeout_s: 
 
     is_aside = writer.run_aside(work)
     processor.closer.close_all(deadline_s)
-    if is_aside:
-        done.wait(max(0.0, deadline_s - time.monotonic()))
+    if is_aside and not done.wait(max(0.0, deadline_s - time.monotonic())) and processor.unsettled:
+        processor.recording.guard.drop("export_unfinished", processor.unsettled)
     writer.stop(0.0)
 
 

@@ -35,6 +35,11 @@ class Handle:
         flushed = self.processor is None or self.processor.force_flush(timeout_ms)
         return self._on_flush(timeout_ms) and flushed
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many records were left out so far, by reason; spans that reached no endpoint are in the file."""
+        return {} if self.processor is None else dict(self.processor.recording.guard.dropped)
+
     def shutdown(self) -> None:
         """Close live turns as interrupted, write the file, give exporters their bounded time; once."""
         on_shutdown, self._on_shutdown = self._on_shutdown, lambda: None

@@ -88,6 +88,11 @@ class TurnSpanProcessor(SpanProcessor):
         ]  # each one, whatever the first says
         return all(flushed)
 
+    @property
+    def unsettled(self) -> int:
+        """Spans whose export has neither failed nor succeeded."""
+        return sum(batch.unsettled for batch in self._batches)
+
     # -- set-up ---------------------------------------------------------------------------------------
 
     def follow_with(self, batches: Sequence[LazyBatchProcessor]) -> None:
