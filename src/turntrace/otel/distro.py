@@ -50,20 +50,27 @@ class TurntraceDistro(BaseDistro):  # type: ignore[misc]  # as above
 
 
 class TurntraceConfigurator:
-    """Sets recording up with what ``run`` handed over; without ``run`` as ``configure()`` does."""
+    """Sets recording up with what ``run`` handed over; without ``run`` as ``configure()`` does.
+
+    A configuration file says all of it itself: then the SDK's own configurator reads it.
+    """
 
     def configure(self, **kwargs: object) -> None:
         """Configure this process."""
         other = _other("opentelemetry_configurator", "OTEL_PYTHON_CONFIGURATOR")
         if other is not None:
             other.configure(**kwargs)
+        elif _has_file() and not _is_run():
+            from opentelemetry.sdk import _configuration as sdk
+
+            sdk._OTelSDKConfigurator().configure()  # type: ignore[no-untyped-call]  # noqa: SLF001 - no public way; what it is given it ignores and logs
         else:
             configure(_request())
 
 
 def _request() -> Request:
     env = environment()
-    is_run = any(name.startswith(HANDED_PREFIX) for name in env)
+    is_run = _is_run()
     disabled = env.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").replace(" ", "").split(",")
     return Request(
         agent=env.get(AGENT),
@@ -74,6 +81,14 @@ def _request() -> Request:
         is_run=is_run,
         threads=not {"threading", "*"} & {*disabled} and _has_threading(),
     )
+
+
+def _is_run() -> bool:
+    return any(name.startswith(HANDED_PREFIX) for name in environment())
+
+
+def _has_file() -> bool:
+    return bool(environment().get("OTEL_CONFIG_FILE"))
 
 
 def _has_threading() -> bool:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -131,17 +131,28 @@ class TurntraceFileExporter(SpanExporter):
 class TurntraceOtlpExporter(EnrichingExporter):
     """The official OTLP exporter, with phase and exclusive time on every span and without content.
 
-    The protocol is OTEL_EXPORTER_OTLP_PROTOCOL's, else the port's. Content goes out when
-    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it.
+    Named by a variable it is made without arguments, by a configuration file (OTEL_CONFIG_FILE) with those
+    that stand there: ``endpoint`` (http://HOST:PORT), ``protocol`` (grpc or http/protobuf) and ``content``
+    (keep or drop). What is not given the OTEL_EXPORTER_OTLP_* variables say; the protocol may be the port's.
+    Content goes out when that, or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, asks for it.
 
     Raises:
         ConfigurationError: for a protocol that no official exporter speaks.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        endpoint: str | None = None,
+        protocol: str | None = None,
+        content: Literal["drop", "keep"] = "drop",
+    ) -> None:
         settings = Settings.from_env()
-        exporter = span_exporter(settings, None)()
-        if not settings.capture_content:
+        if protocol is not None:
+            settings = replace(settings, protocol=protocol)
+        base = None if endpoint is None else endpoint.removesuffix("/").removesuffix("/v1/traces")
+        exporter = span_exporter(settings, base)()
+        if content != "keep" and not settings.capture_content:
             exporter = ContentFreeExporter(exporter, settings.keep_attributes, Guard())
         super().__init__(exporter)
 
