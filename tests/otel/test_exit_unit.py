@@ -9,12 +9,15 @@ import threading
 import time
 
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from otel.fakes import AGENT, CHAT
 from otlp_receiver import wait_for
 from recordings import Recorded, blocks_of
 from turntrace.otel import exit as module
+from turntrace.otel.batch import LazyBatchProcessor
 from turntrace.otel.exit import at_exit, end, flush_on_sigterm
+from turntrace.otel.handle import Handle
 
 
 def test_the_file_is_whole_though_exporters_hang(tmp_path, clock):
@@ -182,3 +185,27 @@ def test_off_the_main_thread_no_handler_can_be_set(sigterm):
     thread.join()
     assert answers == [False]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_what_no_exporter_took_in_time_is_counted(tmp_path, clock):
+    """Spans whose export hangs when time is up: told in dropped, and in the file."""
+    hold = threading.Event()
+
+    class Hanging(InMemorySpanExporter):
+        def export(self, spans):
+            hold.wait(30)
+            return super().export(spans)
+
+    with Recorded(tmp_path / "t.ndjson", clock=clock, journal="thread") as recorded:
+        batch = LazyBatchProcessor(Hanging, recorded.guard, 100, lambda: None)
+        recorded.processor.follow_with([batch])
+        recorded.tracer().start_span("chat m-1", attributes=CHAT).end()
+        recorded.processor.recording.writer.wake()
+        handle = Handle(recorded.processor, on_shutdown=lambda: end(recorded.processor, batch.shutdown, 0.3))
+        assert handle.dropped == {}
+        handle.shutdown()
+        assert handle.dropped == {"export_unfinished": 1}
+        assert len(recorded.blocks()) == 1
+        hold.set()
+        assert wait_for(lambda: recorded.processor.unsettled == 0)
+    assert Handle(None).dropped == {}
