@@ -3,8 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+COVERED := $(BIN)/coverage run -m pytest -m 'not slow and not agents and not servers'
+# half of the tests by their time, of those that measure none: they run beside the others
+APART := tests/core tests/files tests/report tests/demo tests/frameworks tests/agents tests/stack tests/dashboards \
+	tests/cli tests/collect tests/test_framework_traces.py
 
-.PHONY: demo test check lint types layers prose cover size slow bench frameworks agents test-agents servers test-servers test-all clean
+.PHONY: demo test check lint types layers prose cover cover-apart cover-rest size slow bench frameworks agents test-agents servers test-servers test-all clean
 
 demo: $(STAMP)  ## run the bundled agent and print where its turn went
 	$(BIN)/turntrace demo
@@ -31,10 +35,16 @@ prose: $(STAMP)
 
 cover: $(STAMP)  ## tests with the branch coverage gate: core 100 %, all 95 %
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m 'not slow and not agents and not servers'
+	$(MAKE) --jobs=2 cover-apart cover-rest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='src/turntrace/core/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
+
+cover-apart: $(STAMP)
+	$(COVERED) $(APART)
+
+cover-rest: $(STAMP)
+	$(COVERED) tests $(addprefix --ignore=,$(APART))
 
 size: $(STAMP)  ## the tests of size: no time is measured, so something else may run beside them
 	$(BIN)/python -m pytest -m slow tests/core tests/report
