@@ -9,6 +9,7 @@ import pytest
 
 from otlp_receiver import HttpReceiver
 from otlp_requests import PROTOBUF, traces
+from turntrace.collect import reception as reception_module
 from turntrace.collect.presets import PRESETS
 from turntrace.collect.reception import Reception
 from turntrace.files.read import read_paths
@@ -57,8 +58,9 @@ def test_a_backend_that_is_gone_is_told_of(tmp_path):
         assert reception.remarks == ("1 requests could not be passed on to 127.0.0.1",)
 
 
-def test_late_telemetry_is_waited_for(tmp_path):
+def test_late_telemetry_is_waited_for(tmp_path, monkeypatch):
     """Until a pause: what comes in time is kept."""
+    monkeypatch.setattr(reception_module, "_QUIET_S", 1.5)
     with listening(tmp_path) as reception:
         send(reception)
         late = [threading.Timer(delay_s, send, (reception,)) for delay_s in (0.1, 0.25)]

@@ -96,10 +96,11 @@ class Calls:
         if opened is None:
             return False
         response = _response_of(result)
-        call.connected(None if response is None else response.status_code)
         if response is None:
             call.answer.whole(result)
             return False
+        if call.is_stream:  # the headers of a whole answer come when the model is done: that is no connecting
+            call.connected(response.status_code)
         if response.is_closed:
             if "json" in response.headers.get("content-type", ""):
                 call.answer.whole(orjson.loads(response.content))

@@ -97,8 +97,8 @@ class ModelCall(GenerationSpan):
         """``listener`` hears of the answer's stream, whose measures become the span's."""
         self._streams.append(listener)
 
-    def connected(self, status: int | None) -> None:
-        """The headers of an answer came or, of a parsed one whose status is unknown, all of it."""
+    def connected(self, status: int) -> None:
+        """The headers of a streamed answer came."""
         self._tried(None, status)
 
     @contextmanager
