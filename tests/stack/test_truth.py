@@ -11,10 +11,13 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import promql_parser as promql
 import pytest
 
-from dashboards.lint import expressions, substituted
+from collect.test_command import Command
+from dashboards.lint import expressions, substituted, tree
 from metric_oracle import measured_in
+from otlp_requests import post, traces
 from stack.panel_truth import PANELS, Truth
 from stack.servers import CONFIG, eventually
 from turntrace.core.attribution import attribute
@@ -25,6 +28,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 WINDOW_S = 600
 SHOTS = 50
 LOAD_TURNS = 60
+RECEIVER, RECEIVED, REFUSED = "gateway", 60, 4
 SETTLED_S = 75
 """So long after the first sample a counter's growth, which Prometheus stretches to the window, is within 2 %."""
 
@@ -79,11 +83,26 @@ def jobs(tmp_path_factory, collector, prometheus):
     found = {name: Job(name, folder / name, sends=sends) for name, sends in names.items()}
     began_s = time.monotonic()
 
+    receiving = Command(
+        folder,
+        "--endpoint",
+        collector.endpoint,
+        env={"OTEL_METRIC_EXPORT_INTERVAL": "1000", "OTEL_SERVICE_NAME": RECEIVER},
+    )
+
+    def receive():
+        for trace_id in range(1, RECEIVED // 3 + 1):
+            assert post(receiving, traces(3, trace_id=trace_id)).status == 200
+            time.sleep(0.5)
+        for _ in range(REFUSED):
+            assert post(receiving, b"", path="/nowhere").status == 404
+
     def start(name, *command):
         found[name].run(collector.endpoint, *command)
 
-    with ThreadPoolExecutor(6) as pool:
+    with receiving, ThreadPoolExecutor(7) as pool:
         runs = [
+            pool.submit(receive),
             pool.submit(
                 start,
                 "demo-service",
@@ -123,6 +142,7 @@ def jobs(tmp_path_factory, collector, prometheus):
         ]
         for one in runs:
             one.result()
+        assert receiving.end()[0] == 0
     for name, job in found.items():
         count = f'sum(turntrace_turns_total{{job="{name}"}})'
         eventually(lambda count=count, job=job: prometheus.value(count) == len(job.turns), within_s=60)
@@ -155,7 +175,17 @@ def test_every_panel_shows_what_the_files_say(jobs, prometheus, board, name):
         if not same:
             wrong.append((title, target["expr"], {"shown": plain(found), "files": plain(expected)}))
     assert seen == Counter({title: len(parts) for title, parts in PANELS[board["title"]].items()})
-    assert wrong == []
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_what_a_receiver_took_and_refused_is_shown(jobs, prometheus):
+    """The figures that `turntrace collect --endpoint` sends of itself, in the two panels of receivers."""
+    queries = {panel["title"]: target["expr"] for board in BOARDS for panel, target in expressions(board)}
+    spans = shown(prometheus, queries["Spans received a minute"], RECEIVER)
+    refused = shown(prometheus, queries["Requests refused a minute"], RECEIVER)
+    a_minute = 60 / WINDOW_S
+    assert spans == {frozenset({("job", RECEIVER)}): pytest.approx(RECEIVED * a_minute, rel=0.05)}
+    assert refused == {frozenset({("reason", "path")}): pytest.approx(REFUSED * a_minute, rel=0.05)}
 
 
 def plain(values):
@@ -173,11 +203,7 @@ def test_fifty_runs_are_fifty_turns_and_no_more_series_than_one(jobs, prometheus
 
 
 def test_every_metric_of_a_dashboard_exists(jobs, prometheus):
-    """Each name that a query selects is a name that Prometheus has, but for those of receivers, which nobody ran."""
-    import promql_parser as promql
-
-    from dashboards.lint import tree
-
+    """Each name that a query selects is a name that Prometheus has."""
     selected = {
         node.name
         for board in BOARDS
@@ -189,7 +215,7 @@ def test_every_metric_of_a_dashboard_exists(jobs, prometheus):
         labels["__name__"]
         for labels, _ in prometheus.query('count by (__name__) ({__name__=~"turntrace_.+"})')
     }
-    assert {name for name in selected - there if "receiver" not in name} == set()
+    assert selected - there == set()
 
 
 @pytest.mark.parametrize("name", ["demo-shots", "demo-service"])

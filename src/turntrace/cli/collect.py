@@ -6,7 +6,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,6 +21,8 @@ from turntrace.files.out import default_out, expand, prepare
 from turntrace.otel.run_ids import new_run_id
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter
+
     from turntrace.collect.receiver import Address
     from turntrace.collect.service import Service
 
@@ -99,6 +101,7 @@ def collect(
             signal.signal(number, lambda *_: stop.set())
         with service:
             _announce(service, _Job(out, endpoint, content, folder), has_token=bool(token))
+            stack.enter_context(_figures(service, endpoint, settings))
             service.wait(stop)
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a second one ends it at once
             received, made = service.finish()
@@ -188,6 +191,17 @@ def _service(
     settings = receiver.Settings(http=addresses[0], grpc=addresses[1], token=token or None, tls=tls)
     plan = ServicePlan(receiver=settings, folder=job.folder, command=job.command)
     return Service(plan, lambda line: say(f"turntrace: {line}"))
+
+
+def _figures(service: "Service", endpoint: str | None, settings: Settings) -> AbstractContextManager[object]:
+    """What the receiver took and refused, as metrics, where spans are sent on."""
+    from turntrace.collect.receiver_metrics import observe_receiver
+    from turntrace.otel.self_metrics import SelfMetrics
+
+    def measure(meter: "Meter") -> None:
+        observe_receiver(meter, lambda: service.receiver.totals)
+
+    return SelfMetrics(endpoint, settings, "turntrace-collect", measure)
 
 
 def _announce(service: "Service", job: _Job, *, has_token: bool) -> None:
