@@ -1,13 +1,17 @@
 """The dashboards: made from their source, and as our own lint wants them."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import yaml
 
 from dashboards.lint import DATASOURCES, expressions, lint, substituted
-from make_dashboards import BOARDS, FOLDER, text
+from make_dashboards import BOARDS, DOCUMENT, FOLDER, document, text
+from turntrace.core.metric_table import METRICS
 
+ROOT = Path(__file__).parents[2]
 FILES = sorted(FOLDER.glob("*.json"))
 
 
@@ -22,6 +26,24 @@ def test_the_json_is_what_the_source_makes():
 def test_a_dashboard_has_no_finding(path):
     """Names, units, descriptions, colours, variables, layout and the form of every query."""
     assert lint(json.loads(path.read_text())) == []
+
+
+def test_the_document_has_the_tables_that_the_source_makes():
+    """What each panel means, the alerts, and the most series of each metric."""
+    written = DOCUMENT.read_text()
+    assert document(written) == written, "run python collector-config/grafana/make_dashboards.py"
+    for board in BOARDS:
+        for panel in board.panels:
+            assert f"| {panel.title} | {panel.means} | {panel.empty} |" in written
+    assert all(f"`{name}`" in written for name in METRICS)
+
+
+def test_the_document_explains_every_reason_of_a_loss():
+    """Each reason that the code can count has a row."""
+    explained = set(re.findall(r"`(\w+)`", DOCUMENT.read_text().split("| reason |")[1].split("## Alerts")[0]))
+    code = "".join(path.read_text() for path in (ROOT / "src/turntrace/otel").glob("*.py"))
+    reasons = set(re.findall(r"""(?:\.drop\(|dropped\[)"(\w+)\"""", code))
+    assert reasons <= explained
 
 
 def test_the_datasources_are_those_that_are_provisioned():
