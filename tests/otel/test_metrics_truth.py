@@ -1,5 +1,6 @@
 """The metrics of random turns against what plain loops make of their trace file."""
 
+from contextlib import nullcontext
 from unittest import mock
 
 import pytest
@@ -112,3 +113,26 @@ def compare(measured, truth):
                 assert points[labels].min == pytest.approx(min(value.values), abs=1e-6), name
             else:
                 assert points[labels].value == value, (name, labels)
+
+
+@pytest.mark.parametrize("entry", [None, "POST /chat"])
+@pytest.mark.parametrize("has_agent", [False, True])
+def test_turns_without_a_root_of_their_own_are_what_the_file_says(tmp_path, entry, has_agent):
+    """Loose calls, below an entry span or none, beside an agent's span or not: one turn, with the file's window."""
+    clock, measured = FakeClock(), Measured()
+    out = tmp_path / "t.ndjson"
+    with mock.patch("opentelemetry.sdk.trace.time_ns", clock.wall_ns), Recorded(out, clock=clock) as recorded:
+        recorded.processor.recording.metrics = measured.metrics
+        tracer = recorded.tracer()
+        with nullcontext() if entry is None else tracer.start_as_current_span(entry):
+            clock.wait(2)
+            with a_chat(tracer):
+                clock.wait(5)
+            if has_agent:
+                with an_agent(tracer), a_tool(tracer):
+                    clock.wait(3)
+            clock.wait(1)
+    truth = expected([out])
+    assert sum(truth["turntrace.turns"].values()) == 1 + has_agent
+    compare(measured, truth)
+    measured.provider.shutdown()
