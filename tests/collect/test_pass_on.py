@@ -5,6 +5,7 @@ import json
 import threading
 
 import pytest
+import requests  # noqa: F401 - here, where its warning of a missing module is no error
 
 from otlp_receiver import GrpcReceiver, HttpReceiver, wait_for
 from otlp_requests import PROTOBUF, MemorySink, json_traces, logs, post, traces

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+import requests  # noqa: F401 - here, where its warning of a missing module is no error
 
 from otlp_receiver import HttpReceiver
 from otlp_requests import PROTOBUF, traces

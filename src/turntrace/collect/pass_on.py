@@ -130,24 +130,29 @@ class PassOn:
                     self.lost += not is_sent
 
     def _send(self, posts: dict[Signal, Post], request: RawRequest) -> bool:
-        signal = request.signal
-        if signal not in posts:
-            forward = self._forward
-            posts[signal] = self._post_to(forward.endpoints[signal], forward.protocols[signal], signal)
-        post = posts[signal]
-        headers = _headers(request, self._token) | dict(self._forward.headers)
-        for number in range(_TRIES):
-            if number:
-                time.sleep(_FIRST_PAUSE_S * 2 ** (number - 1))
-            try:
-                status = post(request, headers)
-            except OSError:
-                continue
-            except ValueError:
-                return False
-            if status not in _AGAIN:
-                return status in _OK
-        return False
+        """Send a request, a few times if need be; whether it was taken."""
+        try:
+            signal = request.signal
+            if signal not in posts:
+                forward = self._forward
+                posts[signal] = self._post_to(forward.endpoints[signal], forward.protocols[signal], signal)
+            headers = _headers(request, self._token) | dict(self._forward.headers)
+            return _was_taken(posts[signal], request, headers)
+        except Exception:  # noqa: BLE001 - whatever one request does to a client, it is lost and the next is sent
+            return False
+
+
+def _was_taken(post: Post, request: RawRequest, headers: Mapping[str, str]) -> bool:
+    for number in range(_TRIES):
+        if number:
+            time.sleep(_FIRST_PAUSE_S * 2 ** (number - 1))
+        try:
+            status = post(request, headers)
+        except OSError:
+            continue
+        if status not in _AGAIN:
+            return status in _OK
+    return False
 
 
 def _headers(request: RawRequest, token: str) -> dict[str, str]:
