@@ -62,12 +62,17 @@ def test_images_are_pinned_and_ports_are_this_machines(name):
 
 
 def test_every_file_that_a_command_names_is_mounted_there():
-    """The paths in commands and in Grafana's settings lie at or below a mount of that service."""
+    """The paths in commands and in Grafana's settings lie at or below a mount of that service, and exist there."""
     for name, service in SERVICES.items():
         named = [*service.get("command", []), *map(str, service.get("environment", {}).values())]
-        targets = [target for whose, _, target, *_ in MOUNTS if whose == name]
+        mounts = {target: ROOT / source for whose, source, target, *_ in MOUNTS if whose == name}
         for path in re.findall(r"(?<==)/etc/\S+|^/etc/\S+", "\n".join(named), re.MULTILINE):
-            assert any(path == target or path.startswith(target + "/") for target in targets), path
+            places = [
+                source / path[len(target) :].lstrip("/")
+                for target, source in mounts.items()
+                if path.startswith(target)
+            ]
+            assert any(place.exists() for place in places), path
 
 
 def test_the_pinned_versions_are_those_that_the_tests_build():
