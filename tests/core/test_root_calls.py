@@ -68,6 +68,10 @@ def test_without_tokens_both_must_last_as_long():
     outer = call("a", 0, 1000, "one")
     assert found(outer, call("b", 10, 990, "two")) == {"b": "a"}
     assert found(outer, call("b", 10, 890, "two")) == {}
+    assert found(outer, call("b", 130, 1040, "two")) == {}
+    half = {"gen_ai.operation.name": "chat", "gen_ai.usage.output_tokens": 1}
+    spans = [raw(name, 0, 100, trace_id=name, scope=name, attributes=half) for name in "pq"]
+    assert found(*spans) == {}
 
 
 def test_several_instrumentations_make_one_chain():

@@ -36,8 +36,8 @@ def seen_twice(spans: Sequence[Reading], parents: Sequence[int]) -> dict[int, in
 
     ``spans`` come by start; ``parents`` holds the row of each one's parent, negative for none. A root and
     a span around it, of one process and two instrumentations, are one call when both tell the same
-    response id, or one model and the same tokens, or neither tells tokens and they last equally long. The
-    span that started last is taken, once for each instrumentation, so that roots of several of them make
+    response id, or one model and the same tokens in and out, or neither tells tokens and they share nine
+    tenths of the longer one. The span that started last is taken, once for each instrumentation, so that roots of several of them make
     one chain. No root gets below itself.
     """
     calls = [row for row, span in enumerate(spans) if span.is_call]
@@ -99,4 +99,11 @@ def _is_same(outer: Reading, inner: Reading, outer_id: str | None, inner_id: str
     tokens = tokens_of(outer.usage)
     if tokens != tokens_of(inner.usage) or not is_one_model(outer.facts.model, inner.facts.model):
         return False
-    return tokens is not None or inner.end_ns - inner.start_ns >= SAME_SHARE * (outer.end_ns - outer.start_ns)
+    return _share_their_time(outer, inner) if tokens is None else None not in tokens
+
+
+def _share_their_time(outer: Reading, inner: Reading) -> bool:
+    """Whether two calls overlap by nine tenths of the longer one."""
+    shared_ns = min(outer.end_ns, inner.end_ns) - inner.start_ns
+    longest_ns = max(outer.end_ns - outer.start_ns, inner.end_ns - inner.start_ns)
+    return shared_ns >= SAME_SHARE * longest_ns
