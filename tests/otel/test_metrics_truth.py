@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turntrace as tt
@@ -78,6 +78,7 @@ def block(kind, what, tracer):
     return made[kind]()
 
 
+@settings(max_examples=25)
 @given(turns=st.lists(st.lists(STEPS, min_size=1, max_size=4), min_size=1, max_size=3))
 def test_metrics_are_what_the_file_says(turns, tmp_path_factory):
     """Every counter and every bucket of every label set equals the count of the file's own lines."""
@@ -128,6 +129,7 @@ def test_turns_without_a_root_of_their_own_are_what_the_file_says(tmp_path, entr
             clock.wait(2)
             with a_chat(tracer):
                 clock.wait(5)
+                tt.count("retry_count", 2)
             if has_agent:
                 with an_agent(tracer), a_tool(tracer):
                     clock.wait(3)

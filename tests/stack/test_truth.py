@@ -19,7 +19,7 @@ from dashboards.lint import expressions, substituted, tree
 from metric_oracle import measured_in
 from otlp_requests import post, traces
 from stack.panel_truth import PANELS, Truth
-from stack.servers import CONFIG, eventually
+from stack.servers import CONFIG, eventually, get
 from turntrace.core.attribution import attribute
 from turntrace.files.read import read_paths
 
@@ -193,6 +193,17 @@ def plain(values):
     return {
         ",".join(sorted("=".join(pair) for pair in key)): round(value, 4) for key, value in values.items()
     }
+
+
+def test_no_alert_fires_on_a_load_that_is_well(jobs, prometheus):
+    """Prometheus has taken all rules, none of them fails, and the demo is no reason to wake anybody."""
+    rules = get(f"{prometheus.url}/api/v1/rules")["data"]["groups"][0]["rules"]
+    assert len(rules) == 7
+    for rule in rules:
+        assert rule["health"] == "ok"
+        assert not [alert for alert in rule["alerts"] if alert["labels"]["job"].startswith("demo")], rule[
+            "name"
+        ]
 
 
 def test_fifty_runs_are_fifty_turns_and_no_more_series_than_one(jobs, prometheus):

@@ -13,7 +13,7 @@ from turntrace.core.results import Attribution
 from turntrace.otel.blocks import Blocks
 from turntrace.otel.live_turn import LiveTurn, NestedTurn, OpenSpan, TurnLog
 from turntrace.otel.logs import open_log
-from turntrace.otel.measuring import attributed_point, turn_point
+from turntrace.otel.measuring import attributed_point, turn_point, untold_retries
 from turntrace.otel.recording import Recording
 from turntrace.otel.run_ids import new_run_id
 
@@ -127,6 +127,7 @@ class Closer:
         if metrics is None or turn.is_measured:
             return
         turn.is_measured = True
+        metrics.retried(turn.who.agent, turn.model, "unknown", untold_retries(turn))
         record, found = turn.result or (None, None)
         point = None
         if found is not None:

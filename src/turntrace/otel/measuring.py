@@ -10,7 +10,7 @@ from turntrace.core.results import Attribution
 from turntrace.otel.live_turn import LiveTurn, OpenSpan
 from turntrace.otel.metrics import CallPoint, TurnMetrics, TurnPoint
 
-__all__ = ["attributed_point", "measure_span", "turn_point"]
+__all__ = ["attributed_point", "measure_span", "turn_point", "untold_retries"]
 
 _MODEL_PHASE: Final = "generation"
 _TOOL_PHASE: Final = "tool_execution"
@@ -46,6 +46,11 @@ def _call(opened: OpenSpan, agent: str | None) -> CallPoint:
         usage=opened.usage,
         context=opened.context,
     )
+
+
+def untold_retries(turn: LiveTurn) -> int:
+    """Retries that the turn counted and no wait told; their reason is unknown."""
+    return max(turn.counts.counters["retry_count"] - turn.counts.retry_waits, 0)
 
 
 def turn_point(turn: LiveTurn, totals: LiveTotals, rounds: int) -> TurnPoint:

@@ -164,8 +164,9 @@ class TurnMetrics:
 
     def retried(self, agent: str | None, model: str | None, reason: object, amount: int) -> None:
         """Requests that were sent again; ``reason`` is what the retry says of itself."""
-        labels = {"agent": agent, "model": model, "reason": retry_reason(reason)}
-        self._add("turntrace.retries", amount, None, **labels)
+        if amount:
+            labels = {"agent": agent, "model": model, "reason": retry_reason(reason)}
+            self._add("turntrace.retries", amount, None, **labels)
 
     def counted(self, agent: str | None, name: str, amount: int) -> None:
         """A counter of the contract went up; those that are no metric of their own are left out."""

@@ -24,7 +24,7 @@ from turntrace.core.usage import richer
 from turntrace.otel.closing import Closer
 from turntrace.otel.enrich import rebuilt
 from turntrace.otel.live_turn import LiveTurn, OpenSpan
-from turntrace.otel.measuring import measure_span, turn_point
+from turntrace.otel.measuring import measure_span, turn_point, untold_retries
 from turntrace.otel.metrics import TurnMetrics
 from turntrace.otel.recording import Recording
 from turntrace.otel.span_start import KIND_NAMES, MODEL_PHASE, OWN_SCOPE, TOOL_PHASE
@@ -150,9 +150,7 @@ class SpanEnder:
         turn.is_measured = True
         submit = self._recording.writer.submit
         submit(metrics.turn_ended, turn_point(turn, turn.live.totals(end_ns), turn.rounds))
-        unseen = turn.counts.counters["retry_count"] - turn.counts.retry_waits
-        if unseen > 0:
-            submit(metrics.retried, turn.who.agent, turn.model, "unknown", unseen)
+        submit(metrics.retried, turn.who.agent, turn.model, "unknown", untold_retries(turn))
 
 
 def exported_facts(opened: OpenSpan) -> dict[str, Scalar]:
