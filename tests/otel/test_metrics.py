@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanContext, TraceFlags
 
 import turntrace as tt
 from metric_oracle import EVENTS
-from otel.fakes import CHAT, HTTP, MS, TOOL, a_chat, a_tool, an_agent
+from otel.fakes import CHAT, HTTP, MS, TOOL, Exported, a_chat, a_tool, an_agent
 from recordings import Recorded
 from turntrace.core.metric_table import METRICS
 from turntrace.core.model import Usage
@@ -205,6 +205,19 @@ def test_retries_are_told_by_reason_and_never_twice(recorded):
             pass
     recorded.processor.force_flush()
     assert recorded.measured.values("turntrace.retries", "reason") == {("429",): 1, ("unknown",): 2}
+
+
+def test_a_wait_carries_the_model_for_whoever_reads_spans_one_by_one(recorded):
+    """On the exported span: the model of the call it lies in, else of the turn's first call, else none."""
+    with Exported(recorded) as exported:
+        with tt.turn("a"), tt.phase("retry_wait"):
+            pass
+        before = exported.spans()["retry_wait"]
+        with tt.turn("a"), tt.generation(model="m-2"), tt.phase("retry_wait"):
+            pass
+        inside = exported.spans()["retry_wait"]
+    assert "turntrace.model" not in before.attributes
+    assert inside.attributes["turntrace.model"] == "m-2"
 
 
 def test_no_point_is_made_for_an_unknown_count(measured):

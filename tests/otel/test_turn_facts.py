@@ -59,6 +59,22 @@ def test_a_nested_turn_says_whose_part_it_is():
     assert facts["root"]["turntrace.metrics"] == "collector"
 
 
+def test_a_wait_says_the_model_that_is_called_again():
+    """That of the call it lies in, else the turn's; unknown is left out."""
+    waits = (
+        span("g", "generation", 0, 50, model="m-2"),
+        span("inside", "retry_wait", 5, 20, "g"),
+        span("outside", "retry_wait", 60, 70),
+    )
+    facts = facts_of_turns([examined(turn(waits, 100, model="m-1"))])
+    assert {name: told["turntrace.model"] for name, told in facts.items() if "turntrace.model" in told} == {
+        "inside": "m-2",
+        "outside": "m-1",
+    }
+    unknown = facts_of_turns([examined(turn(waits[2:], 100, model=None))])
+    assert "turntrace.model" not in unknown["outside"]
+
+
 def made(one):
     """The spans of a turn by name."""
     return {found.name: found for found in spans_of_turn(*examined(one), resource_of("shop"))}

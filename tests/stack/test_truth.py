@@ -195,6 +195,18 @@ def plain(values):
     }
 
 
+@pytest.mark.parametrize("name", ["demo-shots", "demo-service", "load-shots", "load-service"])
+def test_retries_are_those_of_the_model_that_was_called(jobs, prometheus, name):
+    """By model and reason, whoever makes the metric: the process, or the collector of its spans."""
+    by = ("agent", "model", "reason")
+    expr = f'sum by ({", ".join(by)}) (increase(turntrace_retries_total{{job="$service"}}[$__range]))'
+    expected = jobs[name].truth().total("turntrace.retries", by)
+    assert expected
+    assert shown(prometheus, expr, name) == {
+        key: pytest.approx(value, rel=0.05) for key, value in expected.items()
+    }
+
+
 def test_no_alert_fires_on_a_load_that_is_well(jobs, prometheus):
     """Prometheus has taken all rules, none of them fails, and the demo is no reason to wake anybody."""
     rules = get(f"{prometheus.url}/api/v1/rules")["data"]["groups"][0]["rules"]

@@ -34,6 +34,9 @@ REASON: Final = "turntrace.reason"
 TURN_AGENT: Final = "turntrace.agent"
 """The agent of the turn that a span lies in: what reads spans one by one cannot look it up."""
 
+RETRIED_MODEL: Final = "turntrace.model"
+"""On a wait before a request is sent again: the model of the call that it lies in."""
+
 REPEATED: Final = "turntrace.repeated"
 """True on a span that shows a call again which a span above it shows: it is not counted."""
 
@@ -83,6 +86,7 @@ MAX_STRING_CHARACTERS: Final = 256
 ALLOWED: Final = frozenset(
     {
         PHASE, EXCLUSIVE_MS, EXCLUSIVE_PROVISIONAL, OUTCOME, ROUND, RUN_ID, ATTEMPT, REASON, TURN_AGENT,
+        RETRIED_MODEL,
         REPEATED, METRICS, PARENT_RUN_ID,
         FIRST_TOKEN_MS, FIRST_VISIBLE_MS, AWAIT_MS, CONSUME_MS, CHUNKS,
         OPERATION, PROVIDER, SYSTEM, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, REQUEST_STREAM,

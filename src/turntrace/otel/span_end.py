@@ -13,6 +13,7 @@ from turntrace.core.attributes import (
     PHASE,
     REASON,
     REPEATED,
+    RETRIED_MODEL,
     ROUND,
     TURN_AGENT,
     Scalar,
@@ -32,6 +33,7 @@ from turntrace.otel.span_start import KIND_NAMES, MODEL_PHASE, OWN_SCOPE, TOOL_P
 __all__ = ["SpanEnder", "exported_facts"]
 
 _NS_PER_MS: Final = 1_000_000
+_RETRY_PHASE: Final = "retry_wait"
 _EXCLUSIVE_KEPT: Final = 65_536
 _ENDED_AT_HEADERS: Final = "streams that went on after their call's span had ended; a report of the exported spans has their time and tokens"
 _OUTCOMES: Final[Mapping[object, Outcome]] = {
@@ -137,11 +139,10 @@ class SpanEnder:
     def _measure(self, metrics: TurnMetrics, opened: OpenSpan, exclusive_ns: int) -> None:
         turn, submit = opened.turn, self._recording.writer.submit
         submit(measure_span, metrics, opened, exclusive_ns)
-        if opened.phase == "retry_wait":
+        if opened.phase == _RETRY_PHASE:
             turn.counts.retry_waits += 1
-            call = opened.model_call
-            model = turn.model if call is None or call.model is None else call.model
-            submit(metrics.retried, turn.who.agent, model, opened.attributes.get(REASON), 1)
+            reason = opened.attributes.get(REASON)
+            submit(metrics.retried, turn.who.agent, _retried_model(opened), reason, 1)
         if opened.span_id == turn.root_id and not turn.candidate and turn.end_ns is not None:
             self._measure_turn(turn, metrics, turn.end_ns)
 
@@ -160,11 +161,19 @@ def exported_facts(opened: OpenSpan) -> dict[str, Scalar]:
     if turn.metrics is not None:
         facts[METRICS] = "process"
     phase = opened.phase
+    if phase == _RETRY_PHASE and (model := _retried_model(opened)) is not None:
+        facts[RETRIED_MODEL] = model
     if phase in {MODEL_PHASE, TOOL_PHASE}:
         call = opened.model_call if phase == MODEL_PHASE else opened.tool_call
         if call is not None and call is not opened:
             facts[REPEATED] = True
     return facts
+
+
+def _retried_model(opened: OpenSpan) -> str | None:
+    """The model of the call that a wait lies in, else the turn's first one."""
+    call = opened.model_call
+    return opened.turn.model if call is None or call.model is None else call.model
 
 
 def _keep(kept: dict[int, int], span_id: int, exclusive_ns: int) -> None:

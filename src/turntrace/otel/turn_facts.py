@@ -10,6 +10,7 @@ from turntrace.core.attributes import (
     PARENT_RUN_ID,
     PHASE,
     REPEATED,
+    RETRIED_MODEL,
     ROUND,
     TURN_AGENT,
     Scalar,
@@ -41,8 +42,11 @@ def facts_of_turns(turns: Iterable[tuple[Turn, Attribution]]) -> Attributes:
             whose[TURN_AGENT] = turn.agent
         if turn.parent_run_id is None:
             repeated = _repeated(attribution.spans)
+            models = {times.span.span_id: times.span.model for times in attribution.spans}
             for times in attribution.spans:
                 found[times.span.span_id] = whose | _facts(times)
+                if times.phase == "retry_wait" and (model := models.get(times.parent_id or "") or turn.model):
+                    found[times.span.span_id][RETRIED_MODEL] = model
                 if times.span.span_id in repeated:
                     found[times.span.span_id][REPEATED] = True
         if turn.span_id is not None:
