@@ -14,7 +14,7 @@ RUN = Path(__file__).parent / "sdk_suites" / "run.py"
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_the_suite_ends_the_same(name):
+def test_complaint_24_the_suite_ends_the_same(name):
     """Several hundred tests each, and none of them leaves a span open or makes an error of ours."""
     ran = subprocess.run([sys.executable, str(RUN), name], capture_output=True, text=True)
     if ran.returncode and "'pip', " in ran.stderr:
