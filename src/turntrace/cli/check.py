@@ -50,7 +50,9 @@ def check(
     lenient: Annotated[
         bool, typer.Option("--lenient", help="An error that only costs a line is reported.")
     ] = False,
-    compat: Annotated[bool, typer.Option("--compat", help="Read exactly as zero's own reader does.")] = False,
+    compat: Annotated[
+        bool, typer.Option("--compat", help="Read exactly as the reader of Gitlawb/zero does.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Validate trace files: issue codes with line and byte offset, missing event keys, a coverage gate.
