@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -45,6 +46,18 @@ def test_an_unknown_command_suggests_the_nearest(run, wrong, right):
     result = run(wrong)
     assert result.exit_code == 2
     assert right in result.stderr
+
+
+def test_a_file_where_a_command_stands_is_told_the_command(run, write_trace):
+    """Status 2, and what to type to see that file; a command's name stays the command's."""
+    name = write_trace("my run.ndjson", example())
+    result = run(name)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "turntrace: my run.ndjson is a file, not a command; write turntrace report 'my run.ndjson'\n"
+    )
+    Path("doctor").write_text("")
+    assert "is a file" not in run("doctor").stderr
 
 
 def test_aliases(run):

@@ -346,3 +346,15 @@ def test_only_a_ctrl_c_is_died_of():
     assert leave(Ending(code=0, signal=signal.SIGINT)) == 130
     assert leave(Ending(code=0, signal=signal.SIGTERM, was_interrupted=True)) == 143
     assert leave(Ending(code=3, was_interrupted=True)) == 3
+
+
+def test_a_python_script_without_its_python_is_told_how(tmp_path, monkeypatch):
+    """A script that is not on PATH, or not executable, gets the command that would run it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agent.py").write_text("print(1)")
+
+    for word in ("agent.py", "./agent.py"):
+        with pytest.raises(StartError, match=rf"; for a Python script: turntrace run -- python {word}$"):
+            executable(word)
+    with pytest.raises(StartError, match=r"No such file or directory$"):
+        executable("missing.py")

@@ -6,14 +6,16 @@ Exit status: 0 ok, 1 what was measured or checked failed, 2 usage or unreadable 
 import contextlib
 import io
 import os
+import shlex
 import sys
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from turntrace.cli import check, collect, demo, doctor, report, run, send
-from turntrace.cli.output import say
+from turntrace.cli.output import UsageError, say
 from turntrace.errors import TurntraceError
 from turntrace.version import VERSION
 
@@ -31,6 +33,18 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # click's types move with typer
         """The command called ``cmd_name`` or meant by it."""
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
+
+    def resolve_command(self, ctx: Any, args: Any) -> Any:  # as above
+        """The command that ``args`` begin with.
+
+        Raises:
+            UsageError: when they begin with a file instead.
+        """
+        word = str(args[0])
+        if self.get_command(ctx, word) is None and Path(word).is_file():
+            message = f"{word} is a file, not a command; write turntrace report {shlex.quote(word)}"
+            raise UsageError(message)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # as above
         """Run the command; an error of ours is a message on standard error and status 2."""

@@ -63,7 +63,12 @@ class StartError(TurntraceError):
 
     def __init__(self, word: str, error: OSError) -> None:
         self.status = _start_status(error)
-        super().__init__(f"cannot run {word}: {error.strerror}")
+        hint = f"; for a Python script: turntrace run -- python {word}" if _is_script(word) else ""
+        super().__init__(f"cannot run {word}: {error.strerror}{hint}")
+
+
+def _is_script(word: str) -> bool:
+    return word.endswith(".py") and Path(word).is_file()
 
 
 def _start_status(error: OSError) -> int:
