@@ -87,7 +87,7 @@ def test_the_reason_is_given_when_there_is_no_turn(recorded, notes, reason):
 
 def test_a_program_that_was_not_instrumented_has_its_own_reason(recorded):
     """Nothing is expected of it but what it writes itself."""
-    assert "nothing that the command started wrote" in recorded(instrument=False).remarks[-1]
+    assert "nothing that the command started sent spans or wrote to" in recorded(instrument=False).remarks[-1]
 
 
 def test_what_was_said_at_the_start_is_repeated(recorded):

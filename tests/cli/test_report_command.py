@@ -140,6 +140,12 @@ def test_a_turn_that_is_not_there(run, write_trace, wanted, problem):
     assert "use 1 to 3" in result.stderr
 
 
+def test_of_one_turn_there_is_only_the_first(run, write_trace):
+    """No range where there is one number."""
+    result = run("report", write_trace("f.ndjson", example()), "--turn", "2")
+    assert result.stderr == "turntrace: no turn matches --turn 2; use 1, slowest, or a run id\n"
+
+
 def test_a_session_is_shown_turn_by_turn(run, write_trace):
     """One session id, one turn after another."""
     later = dataclasses.replace(

@@ -59,7 +59,7 @@ def test_what_is_sent_is_what_was_exported(tmp_path, run, make, monkeypatch):
 
 
 def test_nothing_listening_is_said_and_nothing_is_lost(run, write_trace):
-    """Status 2 and the address; a file that holds no turn says what to do."""
+    """Status 2 and the address; a file that holds no turn says what would be read."""
     name = write_trace("run.ndjson", example())
     result = run("send", name, "--endpoint", refused_endpoint())
     assert result.exit_code == 2
@@ -68,7 +68,7 @@ def test_nothing_listening_is_said_and_nothing_is_lost(run, write_trace):
     with HttpReceiver() as receiver:
         result = run("send", "empty.txt", "--endpoint", receiver.endpoint)
     assert result.exit_code == 2
-    assert "no turn in empty.txt" in result.stderr
+    assert "no turn in empty.txt: no trace is found in it; turntrace reads" in result.stderr
 
 
 def test_what_is_not_taken_is_counted(run, write_trace, monkeypatch):

@@ -35,16 +35,20 @@ def test_an_unknown_protocol_names_its_variable():
         protocol_of("http://localhost:4318", "http/json")
 
 
-def test_a_port_that_is_no_number_names_its_variable():
+def test_a_port_that_is_no_number_names_its_setting():
     """An endpoint that cannot be read is said before the agent starts."""
-    with pytest.raises(ConfigurationError, match="OTEL_EXPORTER_OTLP_ENDPOINT='http://localhost:x'"):
+    with pytest.raises(
+        ConfigurationError, match=r"OTEL_EXPORTER_OTLP_ENDPOINT or --endpoint\) 'http://localhost:x'"
+    ):
         protocol_of("http://localhost:x", None)
 
 
 @pytest.mark.parametrize("endpoint", ["localhost:4318", "ftp://collector:4318", "collector"])
-def test_an_endpoint_without_http_names_its_variable(endpoint):
+def test_an_endpoint_without_http_names_its_setting(endpoint):
     """Over HTTP an endpoint is a URL; the message shows how one is written."""
-    with pytest.raises(ConfigurationError, match=r"OTEL_EXPORTER_OTLP_ENDPOINT=.*: write http://HOST:PORT"):
+    with pytest.raises(
+        ConfigurationError, match=r"OTEL_EXPORTER_OTLP_ENDPOINT or --endpoint\) '.*': write http://HOST:PORT"
+    ):
         protocol_of(endpoint, None)
 
 

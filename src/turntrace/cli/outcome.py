@@ -72,7 +72,7 @@ def _why_nothing(notes: Sequence[Note], *, was_instrumented: bool) -> str:
     """Why a command that ran left no turn, as far as the Pythons that it started told."""
     last = {note.outcome: note for note in notes}
     if not was_instrumented:
-        why = "no turn was recorded: nothing that the command started wrote to TURNTRACE_TRACE"
+        why = "no turn was recorded: nothing that the command started sent spans or wrote to TURNTRACE_TRACE"
     elif "started" in last:
         why = "no turn was recorded: no model call, tool or agent was seen; turntrace doctor lists what is instrumented"
     elif "failed" in last:

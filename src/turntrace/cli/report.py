@@ -45,14 +45,18 @@ class ByOption(StrEnum):
 
 Files = Annotated[
     list[str] | None,
-    typer.Argument(metavar="FILE", help="NDJSON or OTLP JSON files; without one the newest in .turntrace."),
+    typer.Argument(
+        metavar="FILE", help="Traces of turntrace, OTLP or Jaeger; without one the newest in .turntrace."
+    ),
 ]
 
 
 def report(
     files: Files = None,
     *,
-    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
+    output_format: Annotated[
+        Format, typer.Option("--format", metavar="FORMAT", help="text, markdown, github, tsv or json.")
+    ] = Format.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     output: Annotated[
         str | None,

@@ -12,10 +12,10 @@ from turntrace.files.out import DEFAULT_FOLDER, newest
 from turntrace.files.read import NO_FORMAT, read_paths
 from turntrace.report.case import Case, examine
 
-__all__ = ["Selection", "choose", "load", "newest_path", "rule_of"]
+__all__ = ["Selection", "choose", "load", "newest_path", "nothing_in", "rule_of"]
 
 _NOTHING_YET = (
-    f"no trace in {DEFAULT_FOLDER} yet; record one with: turntrace run -- python agent.py,"
+    f"no trace in {DEFAULT_FOLDER} yet; name a file, record one with: turntrace run -- python agent.py,"
     " or see one with: turntrace demo"
 )
 
@@ -62,8 +62,7 @@ def load(paths: Sequence[str], rule: str | None = None) -> Selection:
     text = rule or Settings.from_env().turn_rule
     result = read_paths(paths, rule=None if text is None else rule_of(text))
     if not result.turns:
-        message = f"no turn in {shlex.join(paths)}{_first_reason(result.issues)}"
-        raise UsageError(message)
+        raise nothing_in(paths, result.issues)
     _say_issues(result.issues)
     # What is wrong with one file belongs to its first turn; of several files nothing says whose it is.
     issues = [issue for _, issue in result.issues] if len(paths) == 1 else []
@@ -84,6 +83,11 @@ def rule_of(text: str) -> Callable[[RawSpan], bool]:
     if name == "name":
         return lambda span: span.name == value
     return lambda span: name in span.attributes and str(span.attributes[name]) == value
+
+
+def nothing_in(paths: Sequence[str], issues: Sequence[tuple[str, Issue]]) -> UsageError:
+    """The error that says that the files hold no turn, and why as far as ``issues`` tell."""
+    return UsageError(f"no turn in {shlex.join(paths)}{_first_reason(issues)}")
 
 
 def _first_reason(issues: Sequence[tuple[str, Issue]]) -> str:
@@ -121,7 +125,8 @@ def choose(selection: Selection, wanted: str) -> Case:
     if len(found) == 1:
         return found[0]
     problem = "several turns match" if found else "no turn matches"
-    message = f"{problem} --turn {wanted}; use 1 to {len(outermost)}, slowest, or a run id"
+    numbers = "1" if len(outermost) == 1 else f"1 to {len(outermost)}"
+    message = f"{problem} --turn {wanted}; use {numbers}, slowest, or a run id"
     raise UsageError(message)
 
 

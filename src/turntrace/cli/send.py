@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Self
 import typer
 
 from turntrace.cli.output import UsageError, say, show_lines, write
-from turntrace.cli.selection import newest_path
+from turntrace.cli.selection import newest_path, nothing_in
 from turntrace.config import Settings
 from turntrace.core.attribution import attribute
 from turntrace.core.model import Turn
@@ -91,7 +91,7 @@ def _outermost(path: str) -> list[Turn]:
     result = read_paths([path])
     turns = [turn for turn in result.turns if turn.parent_run_id is None]
     if not turns:
-        raise UsageError(f"no turn in {path}; turntrace check {path} says why")
+        raise nothing_in([path], result.issues)
     return turns
 
 

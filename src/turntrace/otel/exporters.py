@@ -19,6 +19,7 @@ __all__ = ["Protocol", "metric_exporter", "protocol_of", "span_exporter"]
 
 Protocol = Literal["grpc", "http/protobuf"]
 _GRPC_PORT = 4317
+_ENDPOINT = "OTLP endpoint (OTEL_EXPORTER_OTLP_ENDPOINT or --endpoint)"
 
 
 def protocol_of(endpoint: str | None, asked: str | None) -> Protocol:
@@ -37,11 +38,11 @@ def protocol_of(endpoint: str | None, asked: str | None) -> Protocol:
     try:
         port = urlsplit(endpoint or "").port
     except ValueError as error:
-        raise ConfigurationError(f"OTEL_EXPORTER_OTLP_ENDPOINT={endpoint!r}: {error}") from error
+        raise ConfigurationError(f"{_ENDPOINT} {endpoint!r}: {error}") from error
     if port == _GRPC_PORT:
         return "grpc"
     if endpoint and urlsplit(endpoint).scheme not in {"http", "https"}:
-        raise ConfigurationError(f"OTEL_EXPORTER_OTLP_ENDPOINT={endpoint!r}: write http://HOST:PORT")
+        raise ConfigurationError(f"{_ENDPOINT} {endpoint!r}: write http://HOST:PORT")
     return "http/protobuf"
 
 
