@@ -119,6 +119,15 @@ def test_the_demos_service_is_counted_once(tmp_path, collector, prometheus):
     assert len(prometheus.query(f'turntrace_turns_total{{job="{service}"}}')) == 1
 
 
+def test_the_first_turn_of_a_kind_is_seen(tmp_path, collector, prometheus):
+    """One run of a service that nobody knew: its counter is 1 from the first scrape on, and grew by 1."""
+    service = f"first-{uuid.uuid4().hex[:8]}"
+    run([str(HERE / "service.py"), str(tmp_path / "t.ndjson"), "False", "0.05"], collector.endpoint, service)
+    scrapes = f'count_over_time(turntrace_turns_total{{job="{service}"}}[10m])'
+    eventually(lambda: (prometheus.value(scrapes) or 0) > 5)
+    assert grown(prometheus, service, "turntrace_turns_total") == pytest.approx(1, rel=0.2)
+
+
 def test_what_is_sent_later_is_counted_nowhere(tmp_path, collector, prometheus, jaeger):
     """A file that is sent adds nothing to a metric."""
     out, service = tmp_path / "t.ndjson", f"sent-{uuid.uuid4().hex[:8]}"
