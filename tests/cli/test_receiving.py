@@ -1,5 +1,6 @@
 """Which commands get a receiver of their own, and that one that cannot be had costs only the recording."""
 
+import re
 import signal
 import threading
 from pathlib import Path
@@ -60,11 +61,12 @@ def test_without_a_preset_nothing_listens(plan):
 
 def test_a_receiver_for_the_command(plan):
     """It listens while the block runs, what came lies beside the trace, and no signal reaches its threads."""
+    before = set(threading.enumerate())
     with Receiving(PRESETS["otel"], ["x"], {}, plan) as found:
         send(found, traces(1))
-        with Path(f"/proc/self/task/{_native_id()}/status").open() as status:
-            blocked = next(line for line in status if line.startswith("SigBlk"))
-        assert int(blocked.split()[1], 16) >> (signal.SIGTERM - 1) & 1
+        mine = set(threading.enumerate()) - before
+        assert mine
+        assert all(_blocks(thread, signal.SIGTERM) for thread in mine)
         assert [path.suffix for path in beside(plan)] == [".otlp", ".part"]
         assert found.settle(1) == ()
         lived = T0_NS - 2 * 10**9, T0_NS + 3 * 10**9
@@ -130,8 +132,10 @@ def send(found, body):
     assert httpx.post(f"{endpoint}/v1/traces", content=body, headers=headers).status_code == 200
 
 
-def _native_id():
-    return next(one.native_id for one in threading.enumerate() if one is not threading.main_thread())
+def _blocks(thread, number):
+    """Whether a thread is never given a signal."""
+    status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
+    return int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) >> (number - 1) & 1
 
 
 def test_the_agents_own_configuration_is_read(plan, tmp_path):
