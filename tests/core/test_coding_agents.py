@@ -322,3 +322,24 @@ def test_a_counter_that_cannot_be_fills_nothing():
     assert [one.code for one in turn.warnings] == ["counted_by_session"]
     told = [gemini("a", 100, 300, "llm_call", tokens=(10, 2))]
     assert assemble(told, points=[point("gemini_cli.token.usage", "input", 10, 600)]) == assemble(told)
+
+
+def test_r52_running_totals_of_a_session_are_no_turns_tokens():
+    """A counter that tells 6,000, 14,000, 26,000 so far leaves 12,000 for the third turn, and 26,000 for all."""
+    spans = [
+        gemini("a", 100, 300, "llm_call", tokens=(6000, 100)),
+        gemini("b", 1100, 1300, "llm_call", tokens=(8000, 150)),
+        gemini("c", 2100, 2300, "llm_call"),
+    ]
+    totals = [(350, 6000, 100), (1350, 14000, 250), (2350, 26000, 400)]
+    points = [
+        point("gemini_cli.token.usage", part, value, at_ms)
+        for at_ms, tokens_in, tokens_out in totals
+        for part, value in (("input", tokens_in), ("output", tokens_out))
+    ]
+    turns = assemble(spans, events=[prompt(90), prompt(1000), prompt(2000)], points=points)
+    assert [(used(turn).input_tokens, used(turn).output_tokens) for turn in turns] == [
+        (6000, 100),
+        (8000, 150),
+        (12000, 150),
+    ]

@@ -216,3 +216,12 @@ def test_any_forest_is_counted_whatever_its_order(spans, reported, shuffle: rand
     assert one.counters["model_requests"] <= generations
     assert bool(one.counters["model_requests"]) == bool(generations)
     assert {report.span_id for report in one.usage} <= kept
+
+
+def test_r50_usage_told_for_each_block_of_an_answer():
+    """180 reports over 89 calls, each with the whole of it: 89 calls, and each call's tokens once."""
+    calls = [chat(f"c{number:02}", at=(number, number + 1)) for number in range(89)]
+    told = [used(f"c{number % 89:02}", tokens=10 + number % 89) for number in range(180)]
+    found = counted(turn(*calls, usage=tuple(told)))
+    assert requests(found) == (89, 0)
+    assert sum(one.input_tokens for one in found.usage) == sum(10 + number for number in range(89))
