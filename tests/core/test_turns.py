@@ -1,13 +1,14 @@
 """Turns: which spans make one, its window, its sub-agents, rounds, counters, usage and warnings."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.raws import MS, agent, chat, own, raw, tool, trace, truth
+from core.raws import MS, TRACES, agent, chat, own, raw, tool, trace, truth
 from turntrace.core.attribution import attribute
 from turntrace.core.dialects import classify
 from turntrace.core.model import Span
@@ -15,13 +16,7 @@ from turntrace.core.turn_roots import MAX_NESTED_DEPTH
 from turntrace.core.turns import assemble, outcome_of, span_from_raw
 from turntrace.core.usage import total
 
-NAMES = [
-    "02-openai-genai-agent",
-    "02-openai-genai-streams",
-    "06-anthropic-genai",
-    "13-pydantic-ai",
-    "22-mcp-native",
-]
+NAMES = sorted(path.name.removesuffix(".truth.json") for path in TRACES.glob("*.truth.json"))
 E01 = "edge/e01-lines-in-end-order.jsonl"
 
 
@@ -77,17 +72,87 @@ def test_recorded_traces_tell_the_truth(name):
     assert tools in {None, sum(turn.counters["tool_calls"] for turn in outer(turns))}
 
 
+ONE_RUN = {("generation", ""): 4, ("weather", ""): 1, ("tides", ""): 1}
+TWO_TOOLS = {("generation", ""): 4, ("search", ""): 1, ("fetch", ""): 1}
+HANDED_OVER = {
+    ("generation", "triage"): 1,
+    ("generation", "specialist"): 2,
+    ("weather", "specialist"): 1,
+    ("tides", "specialist"): 1,
+    ("ask_researcher", "specialist"): 1,
+    ("generation", "researcher"): 1,
+    ("generation", "plain"): 3,
+}
+GRAPH = {
+    ("generation", ""): 8,
+    ("weather", ""): 1,
+    ("tides", ""): 1,
+    ("ask_sub", ""): 1,
+    ("generation", "ask_sub"): 1,
+}
+TREES = {
+    "02-openai-genai-agent": TWO_TOOLS,
+    "02-openai-genai-streams": {("generation", ""): 8},
+    "04-openai-openinference-agent": TWO_TOOLS,
+    "05-openai-logfire-agent": TWO_TOOLS,
+    "06-anthropic-genai": {("generation", ""): 9, ("search", ""): 1, ("fetch", ""): 1},
+    "09-openai-agents-openinference": HANDED_OVER,
+    "11-openai-agents-traceloop": HANDED_OVER,
+    "13-pydantic-ai": {
+        ("generation", ""): 7,
+        ("weather", ""): 1,
+        ("delegate", ""): 1,
+        ("generation", "sub"): 1,
+        ("flaky", ""): 2,
+    },
+    "14-langgraph-openinference": GRAPH,
+    "17-langgraph-both": GRAPH,
+    "18-litellm-openinference": {("generation", ""): 8},
+    "22-mcp-native": {
+        ("generation", ""): 2,
+        ("lookup", ""): 2,
+        ("lookup", "lookup"): 2,
+        ("broken", ""): 1,
+        ("broken", "broken"): 1,
+    },
+    "25-langfuse": ONE_RUN,
+    "27-strands": ONE_RUN,
+    "36-langsmith": ONE_RUN,
+    "38-gemini-otel": {("generation", ""): 4},
+}
+"""By trace what its truth says in words: each call and tool, and the tool or sub-agent around it."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parents_are_those_of_the_recorded_truth(name):
+    """Calls and tools hang below the tool or sub-agent that made them."""
+    found = Counter()
+    for turn in outer(assemble(trace(f"{name}.json")[0])):
+        spans = {one.span_id: one for one in turn.spans}
+        for one in turn.spans:
+            above = spans.get(one.parent_id)
+            while above is not None and above.phase != "tool_execution" and above.agent is None:
+                above = spans.get(above.parent_id)
+            if one.phase in {"generation", "tool_execution"}:
+                around = "" if above is None else above.tool or above.agent
+                found[one.tool or one.phase, around] += 1
+    assert found == TREES[name]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_wrappers_alone_cover_nothing(name):
     """With all model and tool spans and what lies in them deleted, coverage is at most 0.05."""
-    for turn in assemble(trace(f"{name}.json")[0]):
-        gone = {"generation", "tool_execution"}
-        deleted = {span.span_id for span in turn.spans if span.phase in gone}
-        for _ in turn.spans:
-            deleted |= {span.span_id for span in turn.spans if span.parent_id in deleted}
-        kept = [span for span in turn.spans if span.span_id not in deleted]
-        assert (shares(turn, kept).coverage or 0) <= 0.05
-        assert len(kept) < len(turn.spans)
+    raws = trace(f"{name}.json")[0]
+    gone = {
+        one.span_id
+        for one in raws
+        if classify(one.scope, one.name, one.kind, one.attributes).phase in {"generation", "tool_execution"}
+    }
+    assert gone
+    for _ in raws:
+        gone |= {one.span_id for one in raws if one.parent_id in gone}
+    for turn in assemble([one for one in raws if one.span_id not in gone]):
+        assert (shares(turn).coverage or 0) <= 0.05
 
 
 def test_mcp_spans_of_two_processes_are_one_turn():
