@@ -144,6 +144,13 @@ def test_a_program_that_is_not_instrumented_is_named():
     assert "agent is not instrumented" in said(AGENT, wish)[0]
 
 
+def test_what_may_be_secret_in_an_endpoint_is_not_said():
+    """A token may stand in its path, a password before its host."""
+    goal = destination("http://me:secret@127.0.0.1:1/token/x", Settings())
+    first, _ = said(wish=Wish(trace="t.ndjson"), goal=goal)
+    assert "sending spans to http://127.0.0.1:1 (http/protobuf)" in first
+
+
 def test_a_dead_endpoint_is_said_with_where_the_trace_is():
     """The endpoint is probed; when nothing answers a second line says so."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -13,6 +13,7 @@ from otlp_requests import PROTOBUF, traces
 from turntrace.collect import reception as reception_module
 from turntrace.collect.presets import PRESETS
 from turntrace.collect.reception import Reception
+from turntrace.collect.sink import RequestFiles
 from turntrace.files.read import read_paths
 
 
@@ -123,3 +124,15 @@ def test_a_folder_that_cannot_be_made_leaves_nothing_running(tmp_path):
     assert (reception.requests, reception.remarks) == (0, ())
     reception.settle(0)
     reception._pass_on(SimpleNamespace())
+
+
+def test_a_full_disk_is_not_the_commands_matter(tmp_path, monkeypatch):
+    """It is answered as ever, so that it neither retries nor logs nor waits; what was lost is told."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RequestFiles, "take", full)
+    with listening(tmp_path) as reception:
+        assert send(reception) == 200
+        assert reception.remarks == ("1 requests could not be kept: No space left on device",)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from turntrace.cli.launch import Command, name_of
 from turntrace.cli.output import UsageError
@@ -104,7 +105,7 @@ def announcement(
     path = shown(plan.trace)
     if plan.instrument or preset is not None:
         left_out = "prompts and outputs left out" if plan.content == "drop" else "prompts and outputs kept"
-        more = "" if goal is None else f" and sending spans to {goal.endpoint} ({goal.protocol})"
+        more = "" if goal is None else f" and sending spans to {_origin(goal.endpoint)} ({goal.protocol})"
         yield f"recording {plan.agent}{_way(preset)} to {path}{more}; {left_out}"
     else:
         why = "is not instrumented" if command.can_record else "is no Python command"
@@ -112,6 +113,12 @@ def announcement(
     if goal is not None and not is_listening(goal.endpoint):
         host, port = address_of(goal.endpoint)
         yield f"nothing listens at {host}:{port}; the trace is in {path}"
+
+
+def _origin(endpoint: str) -> str:
+    """An endpoint without its path and user: a token may stand there."""
+    parts = urlsplit(endpoint)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint
 
 
 def _way(preset: Preset | None) -> str:

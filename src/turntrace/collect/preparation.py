@@ -148,7 +148,8 @@ def prepared(
         if environment.get(name)
     )
     if forward is not None:
-        notes.append(f"{preset.name} sends its own telemetry to {_hosts(forward)}, which still gets it")
+        who = preset.name if preset.commands else "the command"
+        notes.append(f"{who} sends its own telemetry to {_hosts(forward)}, which still gets it")
     return Prepared(
         argv=_with_arguments(preset, argv, [word.format(**words) for word in preset.arguments]),
         environment=changed,

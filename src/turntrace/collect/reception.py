@@ -12,7 +12,7 @@ from turntrace.collect.pass_on import PassOn
 from turntrace.collect.preparation import Prepared, prepared
 from turntrace.collect.presets import Preset
 from turntrace.collect.receiver import Receiver, Settings
-from turntrace.collect.sink import RequestFiles
+from turntrace.collect.sink import ContentKind, RequestFiles, Signal, Sink
 
 __all__ = ["Reception"]
 
@@ -24,13 +24,35 @@ _NOTHING_YET_S: Final = 0.1
 _STOP_S: Final = 1.0
 
 
+class _Patient:
+    """A sink that takes what the disk does not: the command must not retry, log or wait because of us.
+
+    ``lost`` counts requests, ``why`` is the last error.
+    """
+
+    __slots__ = ("_sink", "lost", "why")
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.lost = 0
+        self.why = ""
+
+    def take(self, signal: Signal, body: bytes, kind: ContentKind) -> None:
+        """See Sink; nothing is raised."""
+        try:
+            self._sink.take(signal, body, kind)
+        except OSError as error:
+            self.lost += 1
+            self.why = error.strerror or str(error)
+
+
 class Reception:
     """``with Reception(preset, argv, env, folder) as reception``: the command is ``reception.prepared``.
 
     Requests are kept in ``folder`` as they came, so that what was acknowledged survives everybody's death.
     """
 
-    __slots__ = ("_folder", "_passing", "_preset", "_receiver", "_stack", "_started", "prepared")
+    __slots__ = ("_folder", "_passing", "_preset", "_receiver", "_sink", "_stack", "_started", "prepared")
 
     def __init__(
         self,
@@ -55,6 +77,7 @@ class Reception:
         self._started = argv, environment, configuration
         self._stack = ExitStack()
         self._receiver: Receiver | None = None
+        self._sink: _Patient | None = None
         self._passing: PassOn | None = None
         self.prepared = Prepared(argv=tuple(argv), environment=environment)
 
@@ -69,8 +92,9 @@ class Reception:
         argv, environment, configuration = self._started
         token = new_token()
         with ExitStack() as stack:
-            sink = stack.enter_context(RequestFiles(self._folder))
-            receiver = Receiver(sink, Settings(token=token), hook=self._pass_on)
+            files = stack.enter_context(RequestFiles(self._folder))
+            self._sink = _Patient(files)
+            receiver = Receiver(self._sink, Settings(token=token), hook=self._pass_on)
             stack.enter_context(receiver)
             self.prepared = prepared(
                 self._preset, argv, environment, receiver.http_endpoint, token, configuration=configuration
@@ -103,6 +127,8 @@ class Reception:
         if rejected:
             reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(rejected.items()))
             said.append(f"requests refused: {reasons}")
+        if self._sink is not None and self._sink.lost:
+            said.append(f"{self._sink.lost} requests could not be kept: {self._sink.why}")
         if self._passing is not None and self._passing.lost:
             said.append(f"{self._passing.lost} requests could not be passed on to {self._passing.hosts}")
         return tuple(said)
