@@ -64,7 +64,8 @@ def configure(  # noqa: PLR0913 - each is a question a user asks
         endpoint: an OTLP endpoint, instead of OTEL_EXPORTER_OTLP_ENDPOINT.
         journal: when a span is on disk: ``sync`` before its call returns, ``thread`` within 50 ms.
         threads: carry the context into threads and executors (extra ``threads``).
-        metrics: False for a process that ends soon; None sends metrics where spans go over OTLP.
+        metrics: True counts every turn, False none; None, where spans go over OTLP, the turns that begin
+            after the first export interval: those before it are the collector's to count.
         content: ``keep`` sends prompts, outputs and messages that instrumentations recorded.
         flush_on_sigterm: flush before dying of SIGTERM; delays death by at most the flush.
 

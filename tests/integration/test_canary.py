@@ -131,7 +131,7 @@ print("journals", len(glob.glob(glob.escape({folder!r}) + "/*.part")))
 
 def run_agent(tmp_path, journal, more="", **variables):
     """Run the agent; what it printed, which says where the canary was while turns were live."""
-    arguments = f"trace={str(tmp_path / 't.ndjson')!r}, journal={journal!r}{more}"
+    arguments = f"trace={str(tmp_path / 't.ndjson')!r}, journal={journal!r}, metrics=True{more}"
     code = AGENT.format(arguments=arguments, look=LOOK.format(folder=str(tmp_path)))
     return run_code(
         code,

@@ -3,6 +3,7 @@
 import dataclasses
 
 from report.turns import MS, example, span, turn
+from turntrace.core.model import Usage
 from turntrace.report.blocks import Table
 from turntrace.report.case import examine
 from turntrace.report.many import many_view
@@ -155,3 +156,33 @@ def test_agents_inside_a_turn_have_their_own_table():
     out = text([nested_table([plain_turn(100, 100, agent="researcher", counters={"tool_calls": 2})])])
     assert out.startswith("AGENTS INSIDE IT ")
     assert [line.split() for line in out.splitlines()][1][:3] == ["researcher", "0.100", "0.100"]
+
+
+def trial(number, session):
+    """A trial of a benchmark that took a million tokens."""
+    record = turn(
+        [span("g", "generation", 0, 90, model="m-1")],
+        100,
+        run_id=f"r{number}",
+        session_id=session,
+        counters={"model_requests": 1},
+        usage=(Usage(span_id="g", input_tokens=1_000_000, output_tokens=10),),
+    )
+    return examine(shifted(record, number * 1000))
+
+
+def test_r44_a_run_that_went_on_tells_all_of_it_and_its_last_part():
+    """Three trials, stopped, and one more: four million tokens in all, one million in the newest session."""
+    cases = [trial(1, "first"), trial(2, "first"), trial(3, "first"), trial(4, "again")]
+    told = text(many_view(cases, commands(cases))).splitlines()
+    assert "4 model calls" in told[1]
+    assert "4,000,000 tokens in" in told[1]
+    assert told[2].startswith("newest session: 1 of 4 turns · ")
+    assert "1,000,000 tokens in" in told[2]
+
+
+def test_without_sessions_of_several_turns_there_is_no_newest():
+    """A session for each turn, one for all, or none: the line would say nothing."""
+    for sessions in (("a", "b"), ("", ""), ("a", "")):
+        cases = [trial(number, session) for number, session in enumerate(sessions)]
+        assert "newest session" not in text(many_view(cases, commands(cases)))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from turntrace.core.rollup import nearest_rank
-from turntrace.report.blocks import Block, Column, Heading, Pointer, Pointers, Row, Table
+from turntrace.report.blocks import Block, Column, Facts, Heading, Pointer, Pointers, Row, Table
 from turntrace.report.case import Case, phase_name, turn_name
 from turntrace.report.facts import facts_of
 from turntrace.report.rounding import PERCENT, Unit, count_text, percent_text, percents, unit_for
@@ -56,6 +56,7 @@ def many_view(
     blocks: list[Block] = [
         Heading(title=joined([_names(cases), status_words(cases)]), figures=figures),
         facts_of(cases),
+        *_newest_session(cases),
     ]
     if ended:
         blocks += [
@@ -63,6 +64,20 @@ def many_view(
             _slowest(cases, commands, choice, unit),
         ]
     return tuple(blocks)
+
+
+def _newest_session(cases: Sequence[Case]) -> Iterable[Block]:
+    """What the session that went on last took, where sessions of several turns stand in one report."""
+    sessions: dict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        if case.turn.session_id:
+            sessions[case.turn.session_id].append(case)
+    if 1 < len(sessions) < len(cases):
+        newest = max(
+            sessions.values(), key=lambda session: max(case.turn.started_ns or 0 for case in session)
+        )
+        count = f"newest session: {count_text(len(newest))} of {count_text(len(cases))} turns"
+        yield Facts(parts=(((count,), ""), *facts_of(newest).parts))
 
 
 def _names(cases: Sequence[Case]) -> Words:
