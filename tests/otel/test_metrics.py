@@ -113,7 +113,7 @@ def test_every_metric_is_made_as_the_table_says(measured):
         metrics.counted("a", counter, 1)
     made = measured.all()
     assert METRICS.keys() - made.keys() == {
-        "turntrace.turn.active", "turntrace.turn.oldest", "turntrace.receiver.spans", "turntrace.receiver.rejected",
+        "turntrace.receiver.spans", "turntrace.receiver.rejected",
     }  # fmt: skip
     for name, metric in made.items():
         told = METRICS[name]
@@ -346,3 +346,11 @@ def test_a_turn_that_never_ends_is_counted_without_a_duration(recorded):
     turn.__exit__(None, None, None)
     assert recorded.measured.values("turntrace.turns", "status") == {("interrupted",): 1}
     assert recorded.measured.points("turntrace.turn.duration") == []
+
+
+def test_an_agent_whose_turns_came_and_went_between_two_exports_is_idle_not_unknown():
+    """It was measured, so that nothing of it runs is a 0 and no gap on a dashboard."""
+    measured = Measured()
+    measured.metrics.tool_called("quick", "bash", "ok", CONTEXT)
+    assert measured.values("turntrace.turn.active", "agent") == {("quick",): 0}
+    assert measured.values("turntrace.turn.oldest", "agent") == {("quick",): 0}

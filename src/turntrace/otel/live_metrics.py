@@ -102,7 +102,8 @@ class _Running:
         ]
 
     def _by_agent(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {agent: [] for agent in self._seen}
+        # known: agents whose turns all came and went between two exports
+        found: dict[str, list[int]] = {agent: [] for agent in self._seen | self._agents.known}
         for name, age_ns in ages_ns(self._live()):
             found.setdefault(self._agents(name), []).append(age_ns)
         self._seen.update(found)

@@ -24,6 +24,11 @@ class BoundedNames:
         self._declared = declared
         self._known: set[str] = set()
 
+    @property
+    def known(self) -> frozenset[str]:
+        """The names that passed so far without being declared."""
+        return frozenset(self._known.copy())  # at once: another thread may be adding one
+
     def __call__(self, name: str | None) -> str:
         """``name`` or ``_other``; an unknown name is ``unknown``."""
         if name is None:
