@@ -3,12 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-COVERED := $(BIN)/coverage run -m pytest -m 'not slow and not agents and not servers'
+COVERED := $(BIN)/coverage run -m pytest -m 'not slow and not index and not agents and not servers'
 # half of the tests by their time, of those that measure none: they run beside the others
 APART := tests/core tests/files tests/report tests/demo tests/frameworks tests/agents tests/stack tests/dashboards \
 	tests/cli tests/collect tests/test_framework_traces.py
 
-.PHONY: demo test check lint types layers prose cover cover-apart cover-rest size slow bench frameworks agents test-agents servers test-servers test-all clean
+.PHONY: demo test check lint types layers prose cover cover-apart cover-rest size slow test-index bench frameworks agents test-agents servers test-servers test-all clean
 
 demo: $(STAMP)  ## run the bundled agent and print where its turn went
 	$(BIN)/turntrace demo
@@ -52,6 +52,9 @@ size: $(STAMP)  ## the tests of size: no time is measured, so something else may
 slow: $(STAMP)  ## the tests of kills, memory and time, which coverage would stretch past their time
 	$(BIN)/python -m pytest -m slow --ignore=tests/core --ignore=tests/report
 
+test-index: $(STAMP)  ## frameworks run anew and the SDKs' own tests, installed from the package index
+	$(BIN)/python -m pytest -m index tests/test_frameworks_anew.py tests/test_sdk_suites.py
+
 bench: $(STAMP)  ## measure the goals of tests/benchmarks; prints goal, figure and verdict
 	$(BIN)/python tests/benchmarks/run_all.py
 
@@ -74,7 +77,7 @@ test-servers: servers  ## what arrives in Jaeger and Prometheus, against the rea
 	TURNTRACE_REQUIRE=servers $(BIN)/python -m pytest -m servers tests/stack
 
 test-all: $(STAMP)  ## every test that needs server binaries or agents: builds and starts what they need
-	$(BIN)/python tests/stages.py servers test-servers agents test-agents
+	$(BIN)/python tests/stages.py test-index servers test-servers agents test-agents
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turntrace needs Python 3.11 or newer")'

@@ -12,7 +12,7 @@ from package_index import skip_without_index
 TESTS = Path(__file__).parent
 
 
-@pytest.mark.slow
+@pytest.mark.index
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["anthropic", "openai_genai", "pydantic_ai"])
 def test_a_framework_that_runs_now_is_read_right(name, tmp_path):

@@ -11,7 +11,7 @@ from package_index import skip_without_index
 RUN = Path(__file__).parent / "sdk_suites" / "run.py"
 
 
-@pytest.mark.slow
+@pytest.mark.index
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
 def test_complaint_24_the_suite_ends_the_same(name):
