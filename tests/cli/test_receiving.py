@@ -163,3 +163,13 @@ def test_what_cannot_be_received_does_not_stop_the_command(plan, monkeypatch, er
         assert (found.argv, found.environment) == (["x"], {})
         assert found.remarks == (f"what the command sends is not received: {error}",)
         assert found.settle(1) == ()
+        assert beside(plan) == []
+
+
+def test_requests_have_a_journal_from_the_first_moment_on(plan, monkeypatch):
+    """A kill in between leaves none that no later run would take up, or clear away."""
+    seen = []
+    monkeypatch.setattr(receiving, "Reception", lambda *_, **__: seen.extend(beside(plan)) or 1 / 0)
+    with pytest.raises(ZeroDivisionError), Receiving(PRESETS["otel"], ["x"], {}, plan):
+        pass
+    assert [path.suffix for path in seen] == [".part"]

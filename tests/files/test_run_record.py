@@ -16,7 +16,8 @@ from turntrace.errors import TraceReadError
 from turntrace.files import run_record
 from turntrace.files.append import Rotation, append_block
 from turntrace.files.journal import JournalFile
-from turntrace.files.out import fragment_path, journal_path, prepare, requests_folder
+from turntrace.files.out import fragment_path, journal_path, requests_folder
+from turntrace.files.preparation import prepare
 from turntrace.files.read import read_paths
 from turntrace.files.recovery import finish_dead
 from turntrace.files.run_record import record_run
@@ -69,12 +70,13 @@ def outer(out):
     return [turn for turn in read_paths([str(out)]).turns if turn.parent_run_id is None]
 
 
-def fragment(out, *spans, counters=None, trace_id=RUN_TRACE):
-    """What a process of the run journaled of a turn that is not its own."""
+def fragment(out, *spans, counters=None, trace_id=RUN_TRACE, pid=None):
+    """What a process of the run, or the one with this pid, journaled of a turn that is not its own."""
     turn = Turn(run_id="part", spans=spans, trace_id=trace_id, counters=counters or {})
     path = fragment_path(out, int(trace_id, 16), 1)
     journal = JournalFile(path)
-    journal.write(b"".join(fragment_lines(turn)))
+    first, *rest = fragment_lines(turn)
+    journal.write(b"".join([first if pid is None else header_line(turn, pid=pid, fragment=True), *rest]))
     journal.close()
     return path
 
@@ -192,13 +194,23 @@ def test_of_several_turns_the_one_around_it_gets_the_fragment(out):
     assert ([len(turn.spans) for turn in (first, second)]) == [0, 1]
 
 
-def test_a_run_that_was_killed_is_read_and_finished(out):
-    """Its journal and its requests are there: a report shows them, the next writer puts them into the trace."""
+def dead_pid():
+    """The pid of a process that is gone."""
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
+    return dead.pid
+
+
+def killed(out):
+    """The journal of a run whose process is gone."""
     journal = JournalFile(journal_path(out, RUN.run_id))
-    journal.write(header(dead.pid))
+    journal.write(header(dead_pid()))
     journal.close()
+
+
+def test_a_run_that_was_killed_is_read_and_finished(out):
+    """Its journal and its requests are there: a report shows them, the next writer puts them into the trace."""
+    killed(out)
     received(out, traces(2))
     fragment(out, span(500, f"{1:016x}", 2, 3))
     out.touch()
@@ -209,12 +221,56 @@ def test_a_run_that_was_killed_is_read_and_finished(out):
     assert list(out.parent.glob("*.part")) == [] == list(out.parent.glob("*.otlp"))
 
 
+@pytest.mark.parametrize("step", ["remove_joined", "shutil.rmtree"])
+def test_a_kill_after_the_turns_were_written_tells_nothing_twice(out, monkeypatch, step):
+    """Requests and fragments whose spans stand in the trace add nothing, to a report and to the next run."""
+
+    def die(*_, **__):
+        raise KeyboardInterrupt
+
+    killed(out)
+    received(out, traces(2))
+    fragment(out, span(500, RUN_SPAN, 2, 3), counters={"pages": 4}, pid=dead_pid())
+    monkeypatch.setattr(f"turntrace.files.run_record.{step}", die)
+    with pytest.raises(KeyboardInterrupt):
+        record(out)
+    monkeypatch.undo()
+    (seen,) = outer(out)
+    assert (len(seen.spans), seen.counters["pages"]) == (3, 4)
+    finish_dead(out, Rotation())
+    assert outer(out) == [seen]
+
+
+def test_a_journal_whose_requests_are_gone_is_no_turn(out):
+    """A run that was killed before it deleted its journal has written its turns."""
+    killed(out)
+    out.touch()
+    assert outer(out) == []
+
+
 def test_a_fresh_trace_has_nothing_of_an_older_run(out):
     """Its journals and its requests go with the text of the file."""
+    killed(out)
     received(out, traces(1))
-    JournalFile(journal_path(out, RUN.run_id)).write(header(1))
+    fragment(out, span(500, RUN_SPAN, 2, 3), pid=dead_pid())
+    requests_folder(out, "run_without_a_journal").mkdir()
     prepare(out, truncate=True)
     assert [path.name for path in out.parent.iterdir()] == [out.name]
+
+
+def test_a_fresh_trace_takes_nothing_from_a_run_that_lives(out):
+    """Two runs into one file: what the first received, and what its processes recorded, is written at its end."""
+    gone = dead_pid()
+    path = fragment(out, span(500, f"{1:016x}", 2, 3), pid=gone)
+    other = fragment(out, span(501, RUN_SPAN, 2, 3), trace_id="f" * 32, pid=gone)
+    journal = JournalFile(journal_path(out, RUN.run_id))
+    journal.write(header(os.getpid()))
+    received(out, traces(2))
+    prepare(out, truncate=True)
+    assert (path.exists(), other.exists()) == (True, False)
+    (turn,) = record_run(out, read_journal(journal.read()), Rotation()).turns
+    assert len(turn.spans) == 3
+    journal.delete()
 
 
 def test_a_disk_that_is_full_keeps_the_requests(out, monkeypatch):

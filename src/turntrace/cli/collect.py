@@ -17,7 +17,8 @@ from turntrace.cli.output import UsageError, say, write
 from turntrace.cli.preparation import shown
 from turntrace.cli.run import Content
 from turntrace.config import Settings
-from turntrace.files.out import default_out, expand, prepare
+from turntrace.files.out import default_out, expand
+from turntrace.files.preparation import prepare
 from turntrace.otel.run_ids import new_run_id
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from turntrace.cli.launch import Command, name_of
 from turntrace.cli.output import UsageError
 from turntrace.collect.presets import Preset
 from turntrace.config import Settings
-from turntrace.files.out import default_out, expand, prepare
+from turntrace.files.out import default_out, expand
+from turntrace.files.preparation import prepare
 from turntrace.otel.destination import Destination
 from turntrace.otel.launch import Plan, new_traceparent
 from turntrace.otel.probe import address_of, is_listening

@@ -99,13 +99,13 @@ class Receiving:
         if self._preset is None:
             return self
         try:
+            pid = os.getpid()  # the journal first: requests without one belong to nobody
+            self._journal.write(header_line(self._run, pid=pid, pid_started=started_ticks(pid)))
             with Unsignalled():  # signals are the main thread's, which passes them on
                 self._reception = self._stack.enter_context(self._reception_of(self._preset))
-            pid = os.getpid()
-            self._journal.write(header_line(self._run, pid=pid, pid_started=started_ticks(pid)))
         except (TurntraceError, OSError) as error:
             self._remarks.append(f"what the command sends is not received: {error}")
-            self._reception = None
+            self._journal.delete()
         else:
             self.argv = list(self._reception.prepared.argv)
             self.environment = self._reception.prepared.environment

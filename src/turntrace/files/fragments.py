@@ -61,12 +61,12 @@ def parts_with_trace(out: Path, trace_id: str) -> list[Part]:
     return [part for path in parts_of(out) if path.name.startswith(prefix) for part in parts_in(path)]
 
 
-def remove_joined(parts: Iterable[Part], turn: Turn) -> None:
-    """Delete the fragments all of whose spans stand in ``turn``, unless their processes still write to them.
+def remove_joined(parts: Iterable[Part], *turns: Turn) -> None:
+    """Delete the fragments all of whose spans stand in ``turns``, unless their processes still write to them.
 
     A span that is still open where it is made does not stand in the turn yet.
     """
-    known = {span.span_id for span in turn.spans}
+    known = {span.span_id for turn in turns for span in turn.spans}
     for part in parts:
         spans = part.journal.turn.spans
         is_whole = all(span.outcome != "incomplete" for span in spans) or is_dead(part)

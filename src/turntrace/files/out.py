@@ -1,4 +1,4 @@
-"""Where a trace goes: names, placeholders, preparation and the files that lie beside it.
+"""Where a trace goes: names, placeholders and the files that lie beside it.
 
 Beside ``OUT`` lie ``OUT.<run_id>.part`` (journal of a live turn), ``OUT.<trace_id>.<pid>.part``
 (fragment of a turn whose root lives in another process), ``OUT.<run_id>.otlp`` (what a run received),
@@ -8,14 +8,10 @@ without the lock) and ``OUT.1`` ... (rotated).
 
 import os
 import re
-import shutil
-import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-
-from turntrace.errors import TraceWriteError
 
 __all__ = [
     "DEFAULT_FOLDER",
@@ -26,8 +22,8 @@ __all__ = [
     "journal_path",
     "newest",
     "parts_of",
-    "prepare",
     "requests_folder",
+    "requests_folders",
 ]
 
 FILE_MODE: Final = 0o600
@@ -68,36 +64,6 @@ def default_out() -> str:
     return f"{DEFAULT_FOLDER}/{{date}}-{{time}}-{{agent}}.ndjson"
 
 
-def prepare(path: Path, *, truncate: bool) -> None:
-    """Create the folder and open ``path`` once, so that a mistake is known before the agent starts.
-
-    With ``truncate`` the file is emptied and the journals of earlier runs beside it are deleted.
-
-    Raises:
-        TraceWriteError: when the path is no regular file or cannot be written.
-    """
-    try:
-        _make_folder(path.parent)
-        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-            raise TraceWriteError(str(path), "not a regular file")
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if truncate else 0)
-        os.close(os.open(path, flags, FILE_MODE))
-    except OSError as error:
-        raise TraceWriteError(str(path), error.strerror or str(error)) from error
-    if truncate:
-        for part in parts_of(path):
-            part.unlink(missing_ok=True)
-        for folder in _entries(path.parent, f"{path.name}.", _REQUESTS):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make_folder(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    ignore = folder / ".gitignore"
-    if folder.name == DEFAULT_FOLDER and not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
-
-
 def journal_path(out: Path, run_id: str) -> Path:
     """The journal of a live turn beside ``out``."""
     return out.with_name(f"{out.name}.{safe_name(run_id)}.part")
@@ -111,6 +77,11 @@ def fragment_path(out: Path, trace_id: int, pid: int) -> Path:
 def requests_folder(out: Path, run_id: str) -> Path:
     """Where the requests of a run wait until it has ended."""
     return out.with_name(f"{out.name}.{safe_name(run_id)}{_REQUESTS}")
+
+
+def requests_folders(out: Path) -> list[Path]:
+    """The requests of runs that lie beside ``out``."""
+    return sorted(_entries(out.parent, f"{out.name}.", _REQUESTS))
 
 
 def parts_of(out: Path) -> list[Path]:

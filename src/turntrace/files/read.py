@@ -119,7 +119,10 @@ def _read_trace(lines: Iterable[bytes], path: str, parts: list[Part]) -> tuple[l
         issues += part.journal.issues
         run = run_turns(Path(path), part.journal, fragments, spans_of(found))
         if run is None:
-            found.append(finished_record(part.journal, ()))
+            if (
+                part.journal.turn.turn_source != "run" or part.journal.turn.spans
+            ):  # else its turns are written
+                found.append(finished_record(part.journal, ()))
         else:
             found += run.turns
             issues += [issue for _, issue in run.issues]

@@ -32,7 +32,8 @@ def record_run(out: Path, journal: Journal, rotation: Rotation) -> ReadResult:
     """
     run = journal.turn
     parts = [part for part in parts_with_trace(out, run.trace_id) if part.journal.fragment]
-    found = run_turns(out, journal, [part.journal.turn for part in parts], spans_of(_turns_in(out)))
+    before = _turns_in(out)
+    found = run_turns(out, journal, [part.journal.turn for part in parts], spans_of(before))
     if found is None:
         return ReadResult()
     written = [turn for turn in found.turns if not stands_in(out, turn.run_id)]
@@ -41,8 +42,7 @@ def record_run(out: Path, journal: Journal, rotation: Rotation) -> ReadResult:
             turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
         )
         append_block(out, encode_block(turn, attribution), rotation)
-    for turn in found.turns:
-        remove_joined(parts, turn)
+    remove_joined(parts, *before, *found.turns)
     shutil.rmtree(requests_folder(out, run.run_id), ignore_errors=True)
     return ReadResult(turns=written, issues=found.issues)
 

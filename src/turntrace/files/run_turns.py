@@ -5,7 +5,7 @@ it. A span that stands in the trace already is not told again, and a fragment be
 its parents, else its times, lie in.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -52,9 +52,20 @@ def run_turns(
         return None
     found = read_together([str(path) for path in sorted(folder.iterdir())], whole_run=True, known=known)
     outer = [_named(turn, run) for turn in found.turns if turn.parent_run_id is None]
-    own = [fragment for fragment in fragments if fragment.trace_id == run.trace_id and fragment.spans]
+    own = list(_untold([one for one in fragments if one.trace_id == run.trace_id], known))
     turns = [_with_fragments(turn, parts) for turn, parts in _shared_out(outer, own, run)]
     return ReadResult(turns=turns or _of_fragments(run, own), issues=found.issues)
+
+
+def _untold(fragments: Iterable[Turn], known: Collection[SpanKey]) -> Iterator[Turn]:
+    """The fragments that hold something new: a span that stands in the trace may be of another trace there."""
+    told = {span_id for _, span_id in known}
+    for fragment in fragments:
+        new = tuple(span for span in fragment.spans if span.span_id not in told)
+        if new:
+            # what was counted stands in the trace with the first of the spans
+            counters = fragment.counters if len(new) == len(fragment.spans) else {}
+            yield replace(fragment, spans=new, counters=counters)
 
 
 def _named(turn: Turn, run: Turn) -> Turn:

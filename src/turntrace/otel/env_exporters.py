@@ -22,7 +22,8 @@ from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import RawSpan, SpanStatus
 from turntrace.core.turns import assemble
 from turntrace.files.append import Rotation, append_block
-from turntrace.files.out import default_out, expand, prepare
+from turntrace.files.out import default_out, expand
+from turntrace.files.preparation import prepare
 from turntrace.otel.content import ContentFreeExporter
 from turntrace.otel.exporters import span_exporter
 from turntrace.otel.guard import Guard

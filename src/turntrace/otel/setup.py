@@ -17,7 +17,8 @@ from opentelemetry.trace import ProxyTracerProvider, TracerProvider
 
 from turntrace.config import JournalMode, Settings
 from turntrace.errors import ConfigurationError
-from turntrace.files.out import expand, prepare
+from turntrace.files.out import expand
+from turntrace.files.preparation import prepare
 from turntrace.files.recovery import finish_dead
 from turntrace.otel import slot
 from turntrace.otel.delegate import DelegatingProvider, install
