@@ -241,6 +241,26 @@ def test_a_kill_after_the_turns_were_written_tells_nothing_twice(out, monkeypatc
     assert outer(out) == [seen]
 
 
+def test_a_block_that_was_torn_is_told_once(out, monkeypatch):
+    """While its requests are there these tell the turn; then the whole block, which stands behind it, does."""
+    killed(out)
+    received(out, traces(2))
+
+    def cut(path, lines, _):
+        path.write_bytes(b"".join(lines)[:-400])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_record, "append_block", cut)
+    with pytest.raises(KeyboardInterrupt):
+        record(out)
+    monkeypatch.undo()
+    (seen,) = outer(out)
+    assert (seen.status, len(seen.spans)) == ("ok", 2)
+    finish_dead(out, Rotation())
+    (turn,) = outer(out)
+    assert (turn.run_id, turn.status, len(turn.spans)) == (seen.run_id, "ok", 2)
+
+
 def test_a_journal_whose_requests_are_gone_is_no_turn(out):
     """A run that was killed before it deleted its journal has written its turns."""
     killed(out)
