@@ -1,11 +1,11 @@
 """Turns from paths: our file with the journals beside it, or what other tools wrote; recognised by content."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from turntrace.core.codec.decode import Block, read_blocks
+from turntrace.core.codec.decode import read_blocks
 from turntrace.core.codec.fragments import merge_fragments
 from turntrace.core.model import Issue, RawSpan, Turn
 from turntrace.core.nested import nested_turns
@@ -103,13 +103,13 @@ def _read_stream(file: BinaryIO, path: str, parts: list[Part], how: _How) -> tup
 def _read_trace(lines: Iterable[bytes], path: str, parts: list[Part]) -> tuple[list[Turn], list[Issue]]:
     found: list[Turn] = []
     issues: list[Issue] = []
-    torn: list[Block] = []
+    torn: list[tuple[Turn, Sequence[Issue]]] = []
     journals = {part.journal.turn.run_id: part for part in parts if not part.journal.fragment}
     for block in read_blocks(lines, strict=False, path=path):
         if block.turn is None and block.issues and block.issues[0].code == "empty" and parts:
             continue
         if block.turn is not None and not block.complete:
-            torn.append(block)
+            torn.append((block.turn, block.issues))
             continue
         issues += block.issues
         if block.turn is not None:
@@ -128,20 +128,26 @@ def _read_trace(lines: Iterable[bytes], path: str, parts: list[Part]) -> tuple[l
             found += run.turns
             issues += [issue for _, issue in run.issues]
             fragments = [one for one in fragments if one.trace_id != part.journal.turn.trace_id]
-    for block in _told_nowhere_else(torn, found):
-        found += [] if block.turn is None else [block.turn]
-        issues += block.issues
+    left = _told_nowhere_else(torn, found)
+    found += [turn for turn, _ in left]
+    issues += [issue for _, told in left for issue in told]
     turns = _joined(found, fragments)
     return [inner for turn in turns for inner in (turn, *nested_turns(turn))], issues
 
 
-def _told_nowhere_else(torn: Iterable[Block], turns: Iterable[Turn]) -> Iterator[Block]:
+def _journaled(part: Part) -> list[Turn]:
+    """The turn of a journal; none where its run received spans, wrote its turns and was killed then."""
+    turn = part.journal.turn
+    return [finished_record(part.journal, ())] if turn.turn_source != "run" or turn.spans else []
+
+
+def _told_nowhere_else(
+    torn: Iterable[tuple[Turn, Sequence[Issue]]], turns: Iterable[Turn]
+) -> list[tuple[Turn, Sequence[Issue]]]:
     """The torn blocks that are all there is of a turn: neither its journal nor another block knows more."""
     told = {turn.run_id for turn in turns}
-    for block in sorted(torn, key=lambda one: -len(one.turn.spans if one.turn else ())):
-        if block.turn is not None and block.turn.run_id not in told:
-            told.add(block.turn.run_id)
-            yield block
+    most = {turn.run_id: (turn, issues) for turn, issues in sorted(torn, key=lambda one: len(one[0].spans))}
+    return [block for run_id, block in most.items() if run_id not in told]
 
 
 def _joined(turns: list[Turn], fragments: list[Turn]) -> list[Turn]:
