@@ -483,6 +483,16 @@ def test_a_standard_error_that_nobody_reads_costs_nothing(agent):
     assert (closed.returncode, closed.stdout) == (3, b"")
 
 
+@pytest.mark.parametrize(("command", "status"), [(["sh", "-c", "exit 3"], 3), (["no-such-agent"], 127)])
+def test_a_standard_error_that_is_full_costs_nothing(tmp_path, command, status):
+    """What turntrace has to say is lost, the command runs and its status is returned."""
+    with Path("/dev/full").open("wb") as full:
+        found = subprocess.run(
+            [*RUN, "--trace", "t.ndjson", "--", *command], stderr=full, cwd=tmp_path, timeout=60
+        )
+    assert found.returncode == status
+
+
 def test_help_tells_the_statuses_and_shows_examples():
     """The text of the command is its documentation."""
     text = start("--help", env={"COLUMNS": "120"}).stdout.decode()

@@ -116,12 +116,12 @@ def run(
         receive=not hands_off,
         children=children,
     )
+    is_closed = getattr(sys, "stderr", None) is None  # `2>&-`
     try:
         executable(command[0])
-        is_mute = quiet or getattr(sys, "stderr", None) is None  # it is None when it was closed: `2>&-`
-        ending, is_whole = _run(command, wish, settings, quiet=is_mute)
+        ending, is_whole = _run(command, wish, settings, quiet=quiet or is_closed)
     except StartError as error:
-        say(f"turntrace: {error}")
+        _tell([str(error)], quiet=is_closed)
         raise typer.Exit(error.status) from error
     raise typer.Exit(FAILED_STATUS if strict and not is_whole else leave(ending))
 
@@ -169,7 +169,7 @@ def _tell(remarks: Iterable[str], *, quiet: bool) -> None:
 
 
 class _Heard:
-    """Inside the block a standard error that nobody reads any more is no error.
+    """Inside the block a standard error that takes nothing is no error: nobody reads it, its disk is full.
 
     From then on turntrace is silent; the descriptor is left alone, it is the agent's as well.
     """
@@ -180,7 +180,7 @@ class _Heard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if not isinstance(error, BrokenPipeError):
+        if not isinstance(error, OSError):
             return False
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
         return True
