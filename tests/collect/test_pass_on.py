@@ -150,10 +150,11 @@ def test_what_waits_is_bounded(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["protobuf", "json"])
 def test_a_backend_that_speaks_grpc(kind):
-    """The message arrives as it was; JSON becomes the message it stands for."""
+    """The message arrives as it was; JSON becomes the message it stands for. A header may be written anyhow."""
     body = traces(2) if kind == "protobuf" else json_traces(2)
     with GrpcReceiver() as backend:
-        with PassOn(forward_to(backend.endpoint, "grpc"), "t") as passing:
+        forward = forward_to(backend.endpoint, "grpc", headers={"X-Key": "mine"})
+        with PassOn(forward, "t") as passing:
             passing(request_of(gzip.compress(body), kind=kind, encoding="gzip", x_team="a", content_type="c"))
             passing.stop(5)
         assert wait_for(lambda: len(backend.spans()) == 2)

@@ -146,6 +146,7 @@ def test_an_endpoint_of_its_own_is_told():
         "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "https://logs.example/x",
         "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL": "grpc",
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+        **dict.fromkeys(("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER"), "otlp"),
     }
     found = ready("claude", given)
     assert found.forward == Forward(
@@ -163,6 +164,50 @@ def test_an_endpoint_of_its_own_is_told():
     assert "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL" not in found.environment
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "signals"),
+    [
+        ("otel", {}, {"traces", "metrics", "logs"}),
+        ("otel", {"OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "console"}, {"traces"}),
+        ("otel", {"OTEL_METRICS_EXPORTER": " "}, {"traces", "metrics", "logs"}),
+        ("otel", dict.fromkeys(("OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER"), "none"), {"traces"}),
+        ("otel", {"OTEL_LOGS_EXPORTER": "console,otlp_proto_http"}, {"traces", "metrics", "logs"}),
+        ("claude", {"OTEL_METRICS_EXPORTER": "otlp"}, {"metrics"}),
+        ("claude", {"OTEL_METRICS_EXPORTER": "prometheus"}, set()),
+    ],
+)
+def test_what_the_user_had_switched_off_goes_nowhere_but_here(name, given, signals):
+    """Its backend gets the signals that it got before, and no other."""
+    own = {"CLAUDE_CODE_ENABLE_TELEMETRY": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://own"}
+    found = ready(name, own | given).forward
+    assert set(found.endpoints if found else ()) == signals
+
+
+@pytest.mark.parametrize(
+    ("name", "endpoint", "protocol"),
+    [
+        ("otel", "http://own:4317", "grpc"),
+        ("otel", "own:4317", "grpc"),
+        ("otel", "http://own:4318", "http/protobuf"),
+        ("otel", "http://[own:4317", "http/protobuf"),
+        ("gemini", "http://own:9", "grpc"),
+    ],
+)
+def test_without_a_protocol_it_is_the_agents_usual_one(name, endpoint, protocol):
+    """Port 4317 is grpc's; Gemini CLI speaks grpc unless it is told."""
+    given = {"GEMINI_TELEMETRY_ENABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
+    found = ready(name, given)
+    assert set(found.forward.protocols.values()) == {protocol}
+    assert ("a place unknown" if "[" in endpoint else "to own,") in found.notes[0]
+
+
+def test_one_exporter_sends_here():
+    """Python's names of it would send twice, or in a way that nobody hears."""
+    for name in ("otlp_proto_grpc", "otlp_proto_http", "otlp"):
+        given = {"OTEL_TRACES_EXPORTER": f"console, {name}"}
+        assert ready("otel", given).environment["OTEL_TRACES_EXPORTER"] == "console,otlp"
+
+
 def test_an_endpoint_is_not_its_own_while_its_telemetry_is_off():
     """The variable may be another program's."""
     assert ready("claude", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}).forward is None
@@ -174,7 +219,8 @@ def test_an_endpoint_is_not_its_own_while_its_telemetry_is_off():
     [
         (
             "claude",
-            '{"env": {"CLAUDE_CODE_ENABLE_TELEMETRY": 1, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://own"}}',
+            """{"env": {"CLAUDE_CODE_ENABLE_TELEMETRY": 1, "OTEL_LOGS_EXPORTER": "otlp",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://own"}}""",
         ),
         ("gemini", '{"telemetry": {"enabled": true, "otlpEndpoint": "http://own", "otlpProtocol": "http"}}'),
         (

@@ -5,14 +5,16 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
 
 from turntrace.collect.presets import Preset
 
-__all__ = ["SIGNALS", "Forward", "forward_of"]
+__all__ = ["SIGNALS", "Forward", "exporters_in", "forward_of", "is_otlp"]
 
 SIGNALS: Final = ("traces", "metrics", "logs")
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _HTTP: Final = "http/protobuf"
+_GRPC_PORT: Final = ":4317"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,12 @@ class Forward:
     protocols: Mapping[str, str]
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def hosts(self) -> str:
+        """Where it went, by host: a path or a query may hold a key."""
+        found = [_parts(one) for one in self.endpoints.values()]
+        return ", ".join(sorted({(one and one.hostname) or "a place unknown" for one in found}))
+
 
 def forward_of(preset: Preset, environment: Mapping[str, str], configuration: str) -> Forward | None:
     """The agent's own destination, from its variables and the text of its configuration; None without one."""
@@ -37,16 +45,56 @@ def forward_of(preset: Preset, environment: Mapping[str, str], configuration: st
     if preset.switches and not any(known.get(name, "").lower() in _TRUE for name in preset.switches):
         return None
     general = next((known[name] for name in preset.endpoints if known.get(name)), "")
-    protocol = next((known[name] for name in preset.protocols if known.get(name)), _HTTP)
+    protocol = next((known[name] for name in preset.protocols if known.get(name)), preset.protocol)
     endpoints: dict[str, str] = {}
     protocols: dict[str, str] = {}
     for signal in SIGNALS:
+        if not _went_out(preset, signal, known):
+            continue
         own = {name: known.get(name) for name in preset.removed if f"_{signal.upper()}_" in name}
         address = own.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
         if address or general:
             endpoints[signal] = address or f"{general.rstrip('/')}/v1/{signal}"
-            protocols[signal] = own.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL") or protocol
+            asked = own.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL") or protocol
+            protocols[signal] = asked or _usual_protocol(endpoints[signal])
     return Forward(endpoints=endpoints, protocols=protocols) if endpoints else None
+
+
+def _went_out(preset: Preset, signal: str, known: Mapping[str, str]) -> bool:
+    """Whether a signal was exported over OTLP: one that was off, or went to a console, is for nobody else now."""
+    name = f"OTEL_{signal.upper()}_EXPORTER"
+    if name not in preset.lists:
+        return True
+    words = exporters_in(known.get(name, ""))
+    return any(map(is_otlp, words)) if words else preset.exports_unasked
+
+
+def exporters_in(words: str) -> list[str]:
+    """The names in a comma-separated list."""
+    return [name for word in words.split(",") if (name := word.strip())]
+
+
+def is_otlp(name: str) -> bool:
+    """Whether an exporter of this name speaks OTLP: otlp, or Python's otlp_proto_grpc and otlp_proto_http.
+
+    >>> is_otlp("otlp_proto_grpc"), is_otlp("console")
+    (True, False)
+    """
+    return name == "otlp" or name.startswith("otlp_")
+
+
+def _usual_protocol(address: str) -> str:
+    """What an SDK that was told no protocol speaks there: port 4317 means grpc."""
+    parts = _parts(address)
+    return "grpc" if parts is not None and parts.netloc.endswith(_GRPC_PORT) else _HTTP
+
+
+def _parts(address: str) -> SplitResult | None:
+    """The parts of an address, which may lack a scheme; None for what is none."""
+    try:
+        return urlsplit(address if "://" in address else f"http://{address}")
+    except ValueError:
+        return None
 
 
 def _settings(text: str) -> dict[str, str]:

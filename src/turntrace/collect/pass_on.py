@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol, Self
-from urllib.parse import urlsplit
 
 from turntrace.collect.acceptance import RawRequest
 from turntrace.collect.access import TOKEN_HEADER
@@ -111,7 +110,7 @@ class PassOn:
     @property
     def hosts(self) -> str:
         """Where the requests go."""
-        return ", ".join(sorted({urlsplit(one).hostname or "?" for one in self._forward.endpoints.values()}))
+        return self._forward.hosts
 
     def _run(self) -> None:
         posts: dict[Signal, Post] = {}

@@ -53,7 +53,8 @@ class GrpcPost:
 
     def __call__(self, request: RawRequest, headers: Mapping[str, str]) -> int:
         """See Post."""
-        metadata = tuple((name, value) for name, value in headers.items() if not name.startswith(_OF_HTTP))
+        lower = ((name.lower(), value) for name, value in headers.items())  # grpc refuses other names
+        metadata = tuple((name, value) for name, value in lower if not name.startswith(_OF_HTTP))
         try:
             self._call(message_of(request), timeout=_TIMEOUT_S, metadata=metadata)
         except grpc.RpcError as error:

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from turntrace.collect.own_telemetry import SIGNALS, Forward, forward_of
+from turntrace.collect.own_telemetry import SIGNALS, Forward, exporters_in, forward_of, is_otlp
 from turntrace.collect.presets import PRESETS, Preset
 
 __all__ = ["Prepared", "configuration_path", "matching", "prepared"]
@@ -149,19 +148,12 @@ def prepared(
     )
     if forward is not None:
         who = preset.name if preset.commands else "the command"
-        notes.append(f"{who} sends its own telemetry to {_hosts(forward)}, which still gets it")
+        notes.append(f"{who} sends its own telemetry to {forward.hosts}, which still gets it")
     return Prepared(
         argv=_with_arguments(preset, argv, [word.format(**words) for word in preset.arguments]),
         environment=changed,
         notes=tuple(notes),
         forward=forward,
-    )
-
-
-def _hosts(forward: Forward) -> str:
-    """Where it went, by host: a path or a query may hold a key."""
-    return ", ".join(
-        sorted({urlsplit(one).hostname or "a place unknown" for one in forward.endpoints.values()})
     )
 
 
@@ -172,9 +164,12 @@ def _with_arguments(preset: Preset, argv: Sequence[str], added: Sequence[str]) -
 
 
 def _added(words: str, word: str) -> str:
-    """A comma-separated list with ``word``, without the word none."""
-    known = [one.strip() for one in words.split(",") if one.strip() not in {"", "none"}]
-    return ",".join(known if word in known else [*known, word])
+    """A comma-separated list with ``word``, without the word none and without other names of OTLP.
+
+    Python knows otlp_proto_grpc, which our receiver does not speak, and otlp_proto_http, which would send twice.
+    """
+    others = [one for one in exporters_in(words) if one != "none" and not is_otlp(one)]
+    return ",".join([*others, word])
 
 
 def _merged_text(text: str, document: Mapping[str, object]) -> str | None:

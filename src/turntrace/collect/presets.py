@@ -23,7 +23,9 @@ class Preset:
     taken away.
 
     ``switches``: variables that say that the agent's own telemetry was on; empty: always where an endpoint
-    was set. ``endpoints``, ``protocols``: those that held its own endpoint and protocol, the best first. ``configuration``: where a
+    was set. ``exports_unasked``: a signal went out where no variable in ``lists`` named an exporter of it.
+    ``endpoints``, ``protocols``: those that held its own endpoint and protocol, the best first; without a protocol
+    it speaks ``protocol``, None: what the port says. ``configuration``: where a
     file may say so, below the home or the folder in the variable named there. ``elsewhere``: variables
     that lead telemetry away from every endpoint. ``hint``: why nothing may have arrived.
     """
@@ -35,11 +37,13 @@ class Preset:
     variables: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, str] = field(default_factory=dict)
+    exports_unasked: bool = False
     documents: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ("OTEL_EXPORTER_OTLP_ENDPOINT",)
     protocols: tuple[str, ...] = ("OTEL_EXPORTER_OTLP_PROTOCOL",)
+    protocol: str | None = None
     configuration: tuple[str, str, str] | None = None
     elsewhere: tuple[str, ...] = ()
     hint: str
@@ -119,6 +123,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
                 switches=("GEMINI_TELEMETRY_ENABLED",),
                 endpoints=("GEMINI_TELEMETRY_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
                 protocols=("GEMINI_TELEMETRY_OTLP_PROTOCOL",),
+                protocol="grpc",
                 configuration=("", ".gemini", "settings.json"),
                 elsewhere=("GEMINI_TELEMETRY_OUTFILE", "OTEL_SDK_DISABLED"),
                 hint="gemini sends nothing where telemetry.outfile or target gcp is set in its settings.json "
@@ -139,6 +144,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
                 commands=frozenset(),
                 variables=_TO_US,
                 lists=_EXPORTERS,
+                exports_unasked=True,
                 defaults={"OTEL_BSP_SCHEDULE_DELAY": "1000"},
                 removed=_OF_ONE_SIGNAL,
                 elsewhere=("OTEL_SDK_DISABLED",),
