@@ -1,5 +1,6 @@
 """A command's private receiver: what it is told, what is kept, and how long one waits for it."""
 
+import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -58,6 +59,16 @@ def test_a_backend_that_is_gone_is_told_of(tmp_path):
         send(reception)
         reception.settle(0.1)
         assert reception.remarks == ("1 requests could not be passed on to 127.0.0.1",)
+
+
+def test_a_ctrl_c_ends_the_waiting_only(tmp_path):
+    """What had come is there to be written; nothing more is taken."""
+    with listening(tmp_path, "codex", argv=("codex",)) as reception:
+        threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+        started_s = time.monotonic()
+        reception.settle(60)
+        assert time.monotonic() - started_s < 10
+        assert reception.remarks == (f"codex sent no telemetry: {PRESETS['codex'].hint}",)
 
 
 def test_late_telemetry_is_waited_for(tmp_path, monkeypatch):

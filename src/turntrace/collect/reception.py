@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -136,8 +136,17 @@ class Reception:
     def settle(self, timeout_s: float) -> None:
         """Wait for what is still being sent: until a pause, for at most ``timeout_s``; then listen no more.
 
-        A command that was not expected to send anything, and has not, is hardly waited for.
+        A command that was not expected to send anything, and has not, is hardly waited for. A Ctrl-C ends the
+        waiting: what came until then is to be written all the same.
         """
+        with suppress(KeyboardInterrupt):
+            self._wait(timeout_s)
+        if self._receiver is not None:
+            self._receiver.stop(_STOP_S)
+        if self._passing is not None:
+            self._passing.stop(timeout_s)
+
+    def _wait(self, timeout_s: float) -> None:
         started_s = last_s = time.monotonic()
         seen = self.requests
         is_known = bool(self._preset.commands)
@@ -148,7 +157,3 @@ class Reception:
             if now_s - last_s >= pause_s:
                 break
             time.sleep(_LOOK_S)
-        if self._receiver is not None:
-            self._receiver.stop(_STOP_S)
-        if self._passing is not None:
-            self._passing.stop(timeout_s)
