@@ -17,7 +17,6 @@ from typing import Any
 
 from agents import setups
 from agents.install import environment as with_node
-from agents.load import OthersLoad
 from agents.recorder import Recorder
 from frameworks.encodings import Asked
 from frameworks.model_server import ModelServer
@@ -54,7 +53,6 @@ class Played:
     output: str
     stdout: str
     status: int
-    others_cores: float
     places: tuple[str, ...]
 
 
@@ -90,16 +88,9 @@ def play(
         command = [str(setups.program(name)), *setup.arguments]
         argv, told = telemetry(name, command, environment, recorder.url)
         began_ns = time.time_ns()
-        with OthersLoad() as load:
-            done = subprocess.run(
-                argv,
-                env=told,
-                cwd=work,
-                capture_output=True,
-                text=True,
-                timeout=RUN_S,
-                stdin=subprocess.DEVNULL,
-            )
+        done = subprocess.run(
+            argv, env=told, cwd=work, capture_output=True, text=True, timeout=RUN_S, stdin=subprocess.DEVNULL
+        )
         process = {"start_ns": began_ns, "end_ns": time.time_ns()}
         afterwards(home)
         ran = work / "ran.json"
@@ -118,7 +109,6 @@ def play(
             output=done.stdout + done.stderr,
             stdout=done.stdout,
             status=done.returncode,
-            others_cores=load.cores,
             places=(str(folder), str(setups.CACHE)),
         )
 

@@ -27,27 +27,20 @@ def installed(name):
         (pytest.fail if REQUIRED else pytest.skip)(told)
 
 
-BUSY_CORES = 0.4
-"""Where other programs took more of the processors, the agent itself was late: that repeat is played again."""
-
-
 @pytest.mark.parametrize("name", setups.SETUPS)
 def test_a_real_agent_is_read_right(name, tmp_path):
-    """Turn, requests, tokens, times, coverage: within bounds in 18 of 20 repeats on a machine that is not busy."""
+    """Turn, requests, tokens, times, coverage: within bounds in 18 of 20 repeats."""
     installed(name)
-    wrong, good, again = [], 0, []
-    while good + len(wrong) < REPEATS and len(again) < REPEATS:
+    wrong = []
+    for number in range(REPEATS):
         played = play(name)
         assert played.status == 0, played.output[-2000:]
-        path = tmp_path / f"{name}-{good + len(wrong) + len(again)}.jsonl"
+        path = tmp_path / f"{name}-{number}.jsonl"
         path.write_text(played.lines)
         path.with_suffix(".truth.json").write_text(json.dumps(played.truth))
         turns = read_paths([str(path)], whole_run=True).turns
         found = differences(turns, played.truth, unsaid=UNSAID.get(name, frozenset()))
-        if not found:
-            good += 1
-        else:
-            (again if played.others_cores > BUSY_CORES else wrong).append(found)
-        print(f"{name}: {good} within bounds, {len(wrong)} not, {len(again)} again; {found}", flush=True)
-    assert good + len(wrong) == REPEATS, f"the machine is too busy: {again}"
+        if found:
+            wrong.append((number, found))
+    print(f"{name}: {REPEATS - len(wrong)} of {REPEATS} within bounds; {wrong}")
     assert len(wrong) <= ALLOWED, wrong

@@ -13,8 +13,9 @@ from turntrace.collect.limits import Limits
 from turntrace.collect.receiver import Settings
 from turntrace.collect.service import Service, ServicePlan
 from turntrace.collect.spool import Spool
-from turntrace.collect.turn_writer import TurnWriter, attributed
+from turntrace.collect.turn_writer import TurnWriter
 from turntrace.collect.worker import Work, Worker, requests_folder
+from turntrace.core.attribution import attributed
 from turntrace.core.turns import assemble
 from turntrace.errors import ConfigurationError
 from turntrace.files.append import Rotation

@@ -425,7 +425,7 @@ def test_complaint_25_26_r57_a_received_turn_adds_up_and_knows_the_human(collect
     collected.put(request.SerializeToString())
     collected.work()
     (turn,) = collected.turns()
-    from turntrace.collect.turn_writer import attributed
+    from turntrace.core.attribution import attributed
 
     found = attributed(turn)
     assert found.wall_ns == found.attributed_ns + found.unattributed_ns == 1_000_000_000

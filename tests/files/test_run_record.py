@@ -8,7 +8,8 @@ import pytest
 
 from otlp_requests import T0_NS, as_agent, traces
 from turntrace.collect.sink import RequestFiles
-from turntrace.collect.turn_writer import attributed, fragment_lines
+from turntrace.collect.turn_writer import fragment_lines
+from turntrace.core.attribution import attributed
 from turntrace.core.codec.encode import encode_block
 from turntrace.core.codec.journal import header_line, read_journal
 from turntrace.core.model import Span, Turn

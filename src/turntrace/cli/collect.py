@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import orjson
 import typer
 
+from turntrace.cli.options import Content, ContentOption, EndpointOption
 from turntrace.cli.output import UsageError, say, write
 from turntrace.cli.preparation import shown
-from turntrace.cli.run import Content
 from turntrace.config import Settings
 from turntrace.files.out import default_out, expand
 from turntrace.files.preparation import prepare
@@ -48,12 +48,7 @@ def collect(
         str | None,
         typer.Option("--http", metavar="A", help="The same for http; 127.0.0.1:4318 if neither is given."),
     ] = None,
-    endpoint: Annotated[
-        str | None,
-        typer.Option(
-            "--endpoint", "--otlp-endpoint", metavar="URL", help="An OTLP endpoint that gets the spans too."
-        ),
-    ] = None,
+    endpoint: EndpointOption = None,
     trace: Annotated[
         str | None,
         typer.Option(
@@ -70,9 +65,7 @@ def collect(
         Path | None, typer.Option("--tls-cert", metavar="PATH", help="A certificate chain (PEM).")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="PATH", help="Its key (PEM).")] = None,
-    content: Annotated[
-        Content, typer.Option("--content", help="Whether prompts and outputs may go to the endpoint.")
-    ] = Content.DROP,
+    content: ContentOption = Content.DROP,
     spool: Annotated[
         Path | None,
         typer.Option("--spool", metavar="DIR", help="Where requests lie until they are turns, and sent on."),

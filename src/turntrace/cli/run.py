@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Final
@@ -12,6 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from turntrace.cli.launch import recognised
+from turntrace.cli.options import Content, ContentOption, EndpointOption
 from turntrace.cli.outcome import Outcome, outcome_of
 from turntrace.cli.output import say
 from turntrace.cli.overview import overview, trace_pointer
@@ -28,17 +28,10 @@ from turntrace.otel.launch import child_environment
 from turntrace.report.blocks import Pointers
 from turntrace.report.text import text
 
-__all__ = ["Content", "register", "run"]
+__all__ = ["register", "run"]
 
 _WIDTH: Final = 100
 _NO_CONTENT: Final = ", no prompts or outputs inside"
-
-
-class Content(StrEnum):
-    """What becomes of prompts, outputs and messages on their way to an endpoint."""
-
-    DROP = "drop"
-    KEEP = "keep"
 
 
 def run(
@@ -50,12 +43,7 @@ def run(
         str | None,
         typer.Option("--trace", metavar="OUT", help="Where the trace goes; a file in .turntrace if unset."),
     ] = None,
-    endpoint: Annotated[
-        str | None,
-        typer.Option(
-            "--endpoint", "--otlp-endpoint", metavar="URL", help="An OTLP endpoint that gets the spans too."
-        ),
-    ] = None,
+    endpoint: EndpointOption = None,
     preset: Annotated[
         str | None,
         typer.Option(
@@ -80,9 +68,7 @@ def run(
             "--hands-off", help="Change no setting: only TRACEPARENT and TURNTRACE_TRACE are added."
         ),
     ] = False,
-    content: Annotated[
-        Content, typer.Option("--content", help="Whether prompts and outputs may go to the endpoint.")
-    ] = Content.DROP,
+    content: ContentOption = Content.DROP,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit status 125 when the trace is missing or incomplete.")
     ] = False,

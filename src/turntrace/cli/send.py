@@ -11,7 +11,7 @@ import typer
 from turntrace.cli.output import UsageError, say, show_lines, write
 from turntrace.cli.selection import newest_path, nothing_in
 from turntrace.config import Settings
-from turntrace.core.attribution import attribute
+from turntrace.core.attribution import attributed
 from turntrace.core.model import Turn
 from turntrace.files.read import read_paths
 from turntrace.otel.destination import Destination, destination
@@ -138,10 +138,9 @@ class _Sending:
         from turntrace.otel.turn_spans import resource_of, spans_of_turn
 
         for turn in turns:
-            found = attribute(
-                turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
+            yield from spans_of_turn(
+                turn, attributed(turn), resource_of(self._service or turn.agent or "turntrace")
             )
-            yield from spans_of_turn(turn, found, resource_of(self._service or turn.agent or "turntrace"))
 
     def _begin(self, path: str, total: int) -> Any:
         """A line of progress for a long file on a terminal."""

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from turntrace.config import Settings
-from turntrace.core.attribution import attribute
+from turntrace.core.attribution import attributed
 from turntrace.core.model import Turn
 from turntrace.errors import TurntraceError
 
@@ -46,11 +46,8 @@ def _sent(turns: Sequence[Turn], endpoint: str | None, settings: Settings, keeps
     sender = Sender(settings, endpoint, keeps_content=keeps_content)
     try:
         for turn in turns:
-            found = attribute(
-                turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
-            )
             service = settings.service_name or turn.agent or "turntrace"
-            spans = list(spans_of_turn(turn, found, resource_of(service, is_fresh=True)))
+            spans = list(spans_of_turn(turn, attributed(turn), resource_of(service, is_fresh=True)))
             if not sender.send_spans(spans):
                 return False
     finally:

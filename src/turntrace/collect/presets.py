@@ -83,7 +83,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
                 removed=_COMPRESSION,  # with gzip, which its exporter lacks, it sends nothing at all
                 endpoints=(),
                 configuration=("CODEX_HOME", ".codex", "config.toml"),
-                hint="codex sends nothing before 0.50 or where a requirements.toml of your company pins [otel]; "
+                hint="codex sends nothing in versions without [otel], or where a requirements.toml of your company pins [otel]; "
                 "an interactive session sends when it ends",
             ),
             Preset(

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from turntrace.core.attribution import attribute
 from turntrace.core.codec import journal as lines
 from turntrace.core.codec.decode import read_blocks
 from turntrace.core.codec.encode import encode_block
@@ -19,7 +18,7 @@ from turntrace.files.journal import JournalFile
 from turntrace.files.out import fragment_path
 from turntrace.files.process import started_ticks
 
-__all__ = ["TurnWriter", "attributed"]
+__all__ = ["TurnWriter"]
 
 _KNOWN: Final = 200_000
 """Turns that are remembered, so that what comes late finds them."""
@@ -27,13 +26,6 @@ _KNOWN: Final = 200_000
 _MAX_FRAGMENTS: Final = 1_000
 
 Key = tuple[str, str]
-
-
-def attributed(turn: Turn) -> Attribution:
-    """Where the time of a turn went."""
-    return attribute(
-        turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
-    )
 
 
 class TurnWriter:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from turntrace.collect.sink import Signal
+from turntrace.files.proto_wire import FIXED, LENGTH, VARINT, DamagedError, varint
 
 __all__ = ["SMALL_BYTES", "holds_more_than"]
 
@@ -43,16 +44,13 @@ _REQUESTS: Final[Mapping[Signal, _Schema]] = {
     "metrics": {1: {1: _RESOURCE, 2: {1: _SCOPE, 2: _METRIC}}},
     "logs": {1: {1: _RESOURCE, 2: {1: _SCOPE, 2: _LOG}}},
 }
-_LENGTH, _VARINT = 2, 0
-_FIXED: Final = {1: 8, 5: 4}
-_MORE: Final = 0x80
 
 
 def holds_more_than(most: int, signal: Signal, body: bytes) -> bool:
     """Whether more than ``most`` messages lie in ``body``; False for what is no message at all."""
     try:
         return _count(body, _REQUESTS[signal], most) > most
-    except IndexError:  # cut: the parser will say so
+    except DamagedError:  # the parser will say so
         return False
 
 
@@ -62,38 +60,20 @@ def _count(body: bytes, schema: _Schema, most: int) -> int:
     while waiting and found <= most:
         at, end, schema = waiting.pop()
         while at < end and found <= most:
-            tag, at = _varint(body, at)
+            tag, at = varint(body, at)
             wire = tag & 7
-            if wire == _LENGTH:
-                length, at = _varint(body, at)
+            if wire == LENGTH:
+                length, at = varint(body, at)
                 inner = schema.get(tag >> 3)
                 if inner is not None:
                     found += 1
                     if length and inner:
                         waiting.append((at, min(at + length, end), inner))
                 at += length
-            elif wire == _VARINT:
-                _, at = _varint(body, at)
-            elif wire in _FIXED:
-                at += _FIXED[wire]
+            elif wire == VARINT:
+                _, at = varint(body, at)
+            elif wire in FIXED:
+                at += FIXED[wire]
             else:
                 return 0
     return found
-
-
-def _varint(body: bytes, at: int) -> tuple[int, int]:
-    """A number and the index after it; of one without an end, something."""
-    number = body[at]
-    at += 1
-    if number < _MORE:
-        return number, at
-    number &= 0x7F
-    shift = 7
-    while shift < 70:  # noqa: PLR2004 - ten bytes of seven bits
-        byte = body[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < _MORE:
-            break
-        shift += 7
-    return number, at

@@ -19,7 +19,8 @@ from turntrace.collect.gathering import Gathering, Trace, Waits
 from turntrace.collect.request_spans import arrived, told
 from turntrace.collect.spool import segments
 from turntrace.collect.spool_reader import Message, SpoolReader
-from turntrace.collect.turn_writer import TurnWriter, attributed
+from turntrace.collect.turn_writer import TurnWriter
+from turntrace.core.attribution import attributed
 from turntrace.core.turn_roots import Rule
 from turntrace.files.append import Rotation
 from turntrace.otel.turn_facts import facts_of_turns

@@ -9,12 +9,12 @@ from turntrace.core.critical_path import Section, critical_path
 from turntrace.core.exclusive import exclusive_ns
 from turntrace.core.frontier import Frontier, sweep
 from turntrace.core.intervals import Interval, clip, gaps, union_ns
-from turntrace.core.model import Span, Warn
+from turntrace.core.model import Span, Turn, Warn
 from turntrace.core.results import Attribution, Gap, PathSection, SpanTimes, Unattributed
 from turntrace.core.rollup import Columns, max_concurrency, phase_totals
 from turntrace.core.tree import NO_ROW, Forest, grow
 
-__all__ = ["MAX_NAMED_SPANS", "MIN_GAP_NS", "attribute"]
+__all__ = ["MAX_NAMED_SPANS", "MIN_GAP_NS", "attribute", "attributed"]
 
 MIN_GAP_NS = 1_000_000
 """A stretch that no phase covers is listed from this length on."""
@@ -46,6 +46,13 @@ def attribute(
     if window is None:
         return _without_window(forest, starts, ends, root_id)
     return _with_window(forest, starts, ends, root_id, window)
+
+
+def attributed(turn: Turn) -> Attribution:
+    """Attribute the window of ``turn`` to its spans."""
+    return attribute(
+        turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
+    )
 
 
 def _without_window(

@@ -11,16 +11,9 @@ from typing import Final, NamedTuple
 
 from turntrace.core.agent_dialects import CODING_AGENTS
 from turntrace.core.model import RawPoint, Turn, Usage, Warn
+from turntrace.core.usage import TOKEN_FIELDS
 
 __all__ = ["TOKEN_COUNTERS", "with_counted_tokens"]
-
-_FIELDS: Final = (
-    "input_tokens",
-    "cached_input_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +128,7 @@ def _filled(turn: Turn, silent: Usage, left: Mapping[str, int]) -> Turn:
 
 
 def _told(turn: Turn, counts: Mapping[str, int]) -> Turn:
-    said = ", ".join(f"{field} {counts[field]}" for field in _FIELDS if field in counts)
+    said = ", ".join(f"{field} {counts[field]}" for field in TOKEN_FIELDS if field in counts)
     warning = Warn(
         code="counted_by_session", message=f"the agent counted for the whole session, not by call: {said}"
     )

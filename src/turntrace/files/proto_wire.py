@@ -6,13 +6,16 @@ Source: Protocol Buffers, encoding.
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["DamagedError", "fields", "parts", "varint"]
+__all__ = ["FIXED", "LENGTH", "VARINT", "DamagedError", "fields", "parts", "varint"]
 
-_VARINT_BYTES: Final = 10
-_FIXED: Final = {1: 8, 5: 4}
+_VARINT_BITS: Final = 70
+_MORE: Final = 0x80
+"""The bit that says: another byte follows."""
+
+FIXED: Final = {1: 8, 5: 4}
 """Bytes of the wire types whose length is known."""
 
-_LENGTH, _VARINT = 2, 0
+LENGTH, VARINT = 2, 0
 """Wire types: a length and that many bytes; a number."""
 
 
@@ -30,16 +33,16 @@ def parts(data: bytes, *, may_be_cut: bool) -> Iterator[tuple[int, bytes]]:
     while at < len(data):
         tag, at = varint(data, at)
         wire = tag & 7
-        if wire == _LENGTH:
+        if wire == LENGTH:
             length, at = varint(data, at)
             if at + length > len(data) and not may_be_cut:
                 break
             yield tag >> 3, data[at : at + length]
             at += length
-        elif wire == _VARINT:
+        elif wire == VARINT:
             _, at = varint(data, at)
-        elif wire in _FIXED:
-            at += _FIXED[wire]
+        elif wire in FIXED:
+            at += FIXED[wire]
         else:
             raise DamagedError("a field of no known type")
     if at != len(data):
@@ -47,12 +50,22 @@ def parts(data: bytes, *, may_be_cut: bool) -> Iterator[tuple[int, bytes]]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and the index after it."""
-    number = 0
-    for index, byte in enumerate(data[at : at + _VARINT_BYTES]):
-        number |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says: another byte follows
-            return number, at + index + 1
+    """A number and the index after it.
+
+    Raises:
+        DamagedError: where the data or the ten bytes that a number takes at most end before it does.
+    """
+    number = shift = 0
+    try:
+        while shift < _VARINT_BITS:
+            byte = data[at]
+            at += 1
+            number |= (byte & 0x7F) << shift
+            if byte < _MORE:
+                return number, at
+            shift += 7
+    except IndexError:
+        pass
     raise DamagedError("a number without an end")
 
 
@@ -63,13 +76,13 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int]]:
         while at < len(data):
             tag, at = varint(data, at)
             wire, start = tag & 7, at
-            if wire == _VARINT:
+            if wire == VARINT:
                 _, at = varint(data, at)
-            elif wire == _LENGTH:
+            elif wire == LENGTH:
                 length, start = varint(data, at)
                 at = start + length
             else:
-                at += _FIXED.get(wire, len(data))
+                at += FIXED.get(wire, len(data))
             yield tag >> 3, wire, at - start
     except DamagedError:
         return

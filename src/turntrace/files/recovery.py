@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from turntrace.core.attribution import attribute
+from turntrace.core.attribution import attributed
 from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import Turn
 from turntrace.files.append import Rotation, append_block
@@ -48,13 +48,7 @@ def _finish(out: Path, part: Part, fragments: list[Part], rotation: Rotation) ->
     record = finished_record(part.journal, [fragment.journal for fragment in joined])
     is_due = _is_turn(record) and not stands_in(out, record.run_id)
     if is_due:
-        attribution = attribute(
-            record.spans,
-            started_ns=record.started_ns,
-            completed_ns=record.completed_ns,
-            root_id=record.span_id,
-        )
-        append_block(out, encode_block(record, attribution), rotation)
+        append_block(out, encode_block(record, attributed(record)), rotation)
         for fragment in joined:
             if is_dead(fragment):
                 fragment.path.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from turntrace.core.attribution import attribute
+from turntrace.core.attribution import attributed
 from turntrace.core.codec.decode import read_blocks
 from turntrace.core.codec.encode import encode_block
 from turntrace.core.codec.journal import Journal
@@ -38,10 +38,7 @@ def record_run(out: Path, journal: Journal, rotation: Rotation) -> ReadResult:
         return ReadResult()
     written = [turn for turn in found.turns if not stands_in(out, turn.run_id)]
     for turn in written:
-        attribution = attribute(
-            turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
-        )
-        append_block(out, encode_block(turn, attribution), rotation)
+        append_block(out, encode_block(turn, attributed(turn)), rotation)
     remove_joined(parts, *before, *found.turns)
     shutil.rmtree(requests_folder(out, run.run_id), ignore_errors=True)
     return ReadResult(turns=written, issues=found.issues)

@@ -6,7 +6,7 @@ Runs on the writer's thread, or on the exiting main thread. Nothing here grows w
 import math
 import time
 
-from turntrace.core.attribution import attribute
+from turntrace.core.attribution import attributed
 from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import Turn
 from turntrace.core.results import Attribution
@@ -188,12 +188,7 @@ class Closer:
 
     def _result(self, log: TurnLog) -> tuple[Turn, Attribution]:
         record = log.record()
-        return record, attribute(
-            record.spans,
-            started_ns=record.started_ns,
-            completed_ns=record.completed_ns,
-            root_id=record.span_id,
-        )
+        return record, attributed(record)
 
     # -- asked by report() ------------------------------------------------------------------------------
 

@@ -9,11 +9,32 @@ from collections.abc import Mapping
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.util.types import AttributeValue
 
-__all__ = ["EnrichedSpan", "rebuilt"]
+__all__ = ["CopiedSpan", "EnrichedSpan", "rebuilt"]
 
 
-class EnrichedSpan(ReadableSpan):
-    """A ReadableSpan that keeps the counts of what its original had dropped."""
+class CopiedSpan(ReadableSpan):
+    """A ReadableSpan that keeps the counts of what its original had dropped: attributes, events, links."""
+
+    _dropped: tuple[int, int, int]
+
+    @property
+    def dropped_attributes(self) -> int:
+        """As the original's."""
+        return self._dropped[0]
+
+    @property
+    def dropped_events(self) -> int:
+        """As the original's."""
+        return self._dropped[1]
+
+    @property
+    def dropped_links(self) -> int:
+        """As the original's."""
+        return self._dropped[2]
+
+
+class EnrichedSpan(CopiedSpan):
+    """A copy of a span of this process, with changes."""
 
     def __init__(self, source: ReadableSpan, **changes: object) -> None:
         fields: dict[str, object] = {
@@ -32,21 +53,6 @@ class EnrichedSpan(ReadableSpan):
         }
         super().__init__(**{**fields, **changes})  # type: ignore[arg-type]  # the constructor's own fields
         self._dropped = (source.dropped_attributes, source.dropped_events, source.dropped_links)
-
-    @property
-    def dropped_attributes(self) -> int:
-        """As the original's."""
-        return self._dropped[0]
-
-    @property
-    def dropped_events(self) -> int:
-        """As the original's."""
-        return self._dropped[1]
-
-    @property
-    def dropped_links(self) -> int:
-        """As the original's."""
-        return self._dropped[2]
 
 
 def rebuilt(

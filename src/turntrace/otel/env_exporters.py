@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, StatusCode
 
 from turntrace.config import Settings, program_name
-from turntrace.core.attribution import attribute
+from turntrace.core.attribution import attributed
 from turntrace.core.codec.encode import encode_block
 from turntrace.core.model import RawSpan, SpanStatus
 from turntrace.core.turns import assemble
@@ -116,13 +116,8 @@ class TurntraceFileExporter(SpanExporter):
             for turn in assemble(spans):
                 if turn.parent_run_id is None:  # the others are read off the turn around them
                     labelled = replace(turn, labels={**self._settings.labels, **turn.labels})
-                    found = attribute(
-                        turn.spans,
-                        started_ns=turn.started_ns,
-                        completed_ns=turn.completed_ns,
-                        root_id=turn.span_id,
-                    )
-                    append_block(self.out, encode_block(labelled, found), self._rotation)
+                    block = encode_block(labelled, attributed(labelled))
+                    append_block(self.out, block, self._rotation)
         except OSError as error:
             self._guard.lost(str(self.out), error, len(spans))
             return False

@@ -5,9 +5,11 @@ from typing import Any, Final
 
 import orjson
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace import Event
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+
+from turntrace.otel.enrich import CopiedSpan
 
 __all__ = ["ReplayedSpan", "replayed"]
 
@@ -19,8 +21,8 @@ _FLAGS: Final = 0xFF
 _REMOTE: Final = 0x300
 
 
-class ReplayedSpan(ReadableSpan):
-    """A ReadableSpan that keeps what its sender had dropped."""
+class ReplayedSpan(CopiedSpan):
+    """A span of a message."""
 
     def __init__(self, span: Any, resource: Resource, scope: InstrumentationScope) -> None:
         trace_id = int.from_bytes(span.trace_id, "big")
@@ -39,26 +41,11 @@ class ReplayedSpan(ReadableSpan):
             end_time=span.end_time_unix_nano,
             instrumentation_scope=scope,
         )
-        self._dropped: tuple[int, int, int] = (
+        self._dropped = (
             span.dropped_attributes_count,
             span.dropped_events_count,
             span.dropped_links_count,
         )
-
-    @property
-    def dropped_attributes(self) -> int:
-        """As its sender said."""
-        return self._dropped[0]
-
-    @property
-    def dropped_events(self) -> int:
-        """As its sender said."""
-        return self._dropped[1]
-
-    @property
-    def dropped_links(self) -> int:
-        """As its sender said."""
-        return self._dropped[2]
 
 
 def replayed(resource_spans: Iterable[Any]) -> Iterator[ReplayedSpan]:

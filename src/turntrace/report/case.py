@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from turntrace.core.attribution import attribute
+from turntrace.core.attribution import attributed
 from turntrace.core.contract import PHASES
 from turntrace.core.model import Issue, Turn
 from turntrace.core.results import Attribution, SpanTimes
@@ -28,9 +28,7 @@ class Case:
 def examine(turn: Turn, attribution: Attribution | None = None, issues: Iterable[Issue] = ()) -> Case:
     """Everything the renderers need to know of ``turn``; its times are attributed here unless given."""
     if attribution is None:
-        attribution = attribute(
-            turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
-        )
+        attribution = attributed(turn)
     by_id = {times.span.span_id: times for times in attribution.spans}
     return Case(
         turn=turn,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final, Literal
 
-from turntrace.core.attribution import attribute
+from turntrace.core.attribution import attributed
 from turntrace.core.codec.checks import (
     check_exclusive,
     check_header,
@@ -193,9 +193,7 @@ class _BlockReader:
         torn = self._torn()
         lines = _with_ids(self._lines, self._log)
         turn = self._turn(lines, torn=torn)
-        attribution = attribute(
-            turn.spans, started_ns=turn.started_ns, completed_ns=turn.completed_ns, root_id=turn.span_id
-        )
+        attribution = attributed(turn)
         dropped = self._dropped + self._facts.dropped + self._unreadable
         self._check(turn, lines, attribution, torn=torn)
         usable = bool(lines or self._unplaced or self._facts.counters or self._facts.events)
