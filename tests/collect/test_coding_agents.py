@@ -11,6 +11,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from agents import setups
 from agents.checks import differences
 from otlp_requests import T0_NS
+from turntrace.collect import closing
 from turntrace.collect.agents import AgentWaits, CodingAgents
 from turntrace.collect.gathering import Gathering, Waits
 from turntrace.collect.request_spans import arrived, told
@@ -170,3 +171,18 @@ def test_events_in_protobuf_are_heard():
     scope.log_records.add(time_unix_nano=T0_NS).body.string_value = "hello"
     found = told(request.SerializeToString(), "protobuf")
     assert [event.at_ns for event in found.events] == [T0_NS]
+
+
+def test_events_that_break_a_turn_are_counted(tmp_path, monkeypatch):
+    """The spans alone still tell a turn, and what was not read of the events is told."""
+    real = closing.assemble
+
+    def fails(spans, *, events=(), **settings):
+        if list(events):
+            raise ZeroDivisionError
+        return real(spans, **settings)
+
+    monkeypatch.setattr(closing, "assemble", fails)
+    outcome, turns = worked(tmp_path, requests("claude"))
+    assert [turn.agent for turn in turns if turn.parent_run_id is None] == ["claude"]
+    assert outcome.unreadable > 0

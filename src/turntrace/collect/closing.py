@@ -67,7 +67,8 @@ class Closing:
         spans = [raw for trace in batch.traces for raw in trace.raws()]
         try:
             return assemble(spans, rule=self._rule, events=batch.events, points=batch.points)
-        except Exception:  # noqa: BLE001 - what events say of it must not cost a turn
+        except Exception:  # noqa: BLE001 - what events say of it must not cost a turn; counted
+            self.unreadable += len(batch.events) + len(batch.points)
             return self._assembled(spans)
 
     def _joining(self, whole: list[Trace], now_s: float, *, is_last: bool) -> list[Trace]:
