@@ -25,14 +25,7 @@ SETUP = setups.Setup(arguments=(), tool="shell", call={"command": "sh tool.sh"},
     ("server", "options"),
     [
         pytest.param("configured_server.py", [], id="the server calls configure()"),
-        pytest.param(
-            "server.py",
-            ["--children"],
-            id="run --children",
-            marks=pytest.mark.xfail(
-                strict=True, reason="a child's roots below the run are a turn of their own"
-            ),
-        ),
+        pytest.param("server.py", ["--children"], id="run --children"),
     ],
 )
 def test_both_processes_are_one_turn(server, options, tmp_path):

@@ -282,6 +282,38 @@ def test_children_of_the_agent_are_left_alone(agent):
     assert sorted(ast.literal_eval(names)) == plain
 
 
+CALLS = """
+    from opentelemetry import trace
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+    with trace.get_tracer("server").start_as_current_span("execute_tool search", attributes=tool):
+        pass
+"""
+STARTS = (
+    "import subprocess, sys; [subprocess.run([sys.executable, 'child.py'], check=True) for _ in range(2)]"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "source", "names"),
+    [
+        pytest.param(API_ONLY, "dialect", ["chat m-1"], id="the agent has a turn"),
+        pytest.param("", "run", [], id="the agent only starts others"),
+        pytest.param(CALLS, "run", ["execute_tool search"], id="the agent has no root"),
+    ],
+)
+def test_with_children_what_they_do_is_part_of_the_agents_turn(agent, before, source, names):
+    """One turn, and each span of it once, whichever of the processes has its root."""
+    agent(CALLS, "child.py")
+    inside = before.replace("pass", STARTS).replace("sys.exit(int(sys.argv[1]) if sys.argv[1:] else 0)", "")
+    done = start("--children", "--trace", "t.ndjson", "--", sys.executable, agent(inside or STARTS))
+
+    assert done.returncode == 0, done.stderr
+    (turn,) = turns()
+    assert (turn.turn_source, turn.status) == (source, "ok")
+    assert sorted(span.name for span in turn.spans) == sorted(names + ["execute_tool search"] * 2)
+    assert turn.counters["tool_calls"] == 2 + len([name for name in names if "tool" in name])
+
+
 @pytest.mark.parametrize(
     ("options", "recorded"), [(["--no-instrument"], False), (["--hands-off"], False), ([], True)]
 )

@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from files.journals import (
+    MS,
+    START_NS,
+    TRACE,
     block,
     dead_pid,
     header,
     phase,
     root_end,
+    turn,
     turn_lines,
     write_fragment,
     write_journal,
@@ -21,7 +25,9 @@ from recordings import blocks_of
 from turntrace.core.codec.decode import read_blocks
 from turntrace.files.append import Rotation
 from turntrace.files.journal import JournalFile
-from turntrace.files.out import journal_path, parts_of
+from turntrace.files.lock import claimed
+from turntrace.files.out import fragment_path, journal_path, parts_of
+from turntrace.files.read import read_paths
 from turntrace.files.recovery import finish_dead
 
 ROTATION = Rotation()
@@ -253,3 +259,42 @@ def test_a_header_may_be_followed_by_nothing(out, dead):
     journal_path(out, "r1").write_bytes(header("r1", dead))
     assert finish_dead(out, ROTATION) == 1
     assert Path(out).read_bytes()
+
+
+# -- fragments of a turn whose root nobody recorded ---------------------------------------------------
+
+
+def write_rootless(out, pid, *spans):
+    """A fragment that tells no root of its own."""
+    write_fragment(out, pid, *spans)
+    path = fragment_path(out, int(TRACE, 16), pid)
+    path.write_bytes(path.read_bytes().replace(b'"span_id":"0000000000000001",', b"", 1))
+
+
+def test_fragments_without_a_root_are_one_turn(out):
+    """What two processes did below the same unknown span is one turn; what hangs elsewhere is another."""
+    write_rootless(out, dead_pid(), phase(2, at=(1, 2)))
+    write_rootless(out, dead_pid(), phase(3, at=(3, 9)))
+    write_rootless(out, dead_pid(), phase(4, parent=77, at=(4, 5)))
+    read = read_paths([str(out)]).turns
+    assert [tools(found) for found in read] == [["t2", "t3"], ["t4"]]
+    assert finish_dead(out, ROTATION, ended=TRACE) == 2
+    written = [found.turn for found in blocks_of(out)]
+    assert [tools(found) for found in written] == [["t2", "t3"], ["t4"]]
+    assert [found.completed_ns - found.started_ns for found in written] == [8 * MS, 1 * MS]
+    assert parts_of(out) == []
+
+
+def test_fragments_wait_while_more_of_their_turn_may_come(out, dead):
+    """Their run that goes on, a living process, a lock, or a block that they are read with keeps them."""
+    write_rootless(out, dead, phase(2))
+    assert finish_dead(out, ROTATION) == 0
+    write_rootless(out, os.getpid(), phase(3))
+    assert finish_dead(out, ROTATION, ended=TRACE) == 0
+    fragment_path(out, int(TRACE, 16), os.getpid()).unlink()
+    with claimed(fragment_path(out, int(TRACE, 16), dead)) as is_mine:
+        assert is_mine
+        assert finish_dead(out, ROTATION, ended=TRACE) == 0
+    out.write_bytes(b"".join(block(turn("r1", completed_ns=START_NS + MS))))
+    assert finish_dead(out, ROTATION, ended=TRACE) == 0
+    assert len(parts_of(out)) == 1

@@ -38,7 +38,8 @@ def outcome_of(plan: Plan, settings: Settings, since_ns: int) -> Outcome:
     turns: list[Turn] = []
     is_whole = True
     try:
-        finish_dead(out, Rotation(settings.trace_max_bytes, settings.trace_keep))
+        rotation = Rotation(settings.trace_max_bytes, settings.trace_keep)
+        finish_dead(out, rotation, ended=plan.traceparent.split("-")[1])
         found = read_paths([plan.trace])
         turns = [turn for turn in found.turns if (turn.started_ns or since_ns) >= since_ns]
         is_whole = not any(issue.severity == "error" for _, issue in found.issues)

@@ -1,6 +1,6 @@
 """The turn that a journal tells, with the fragments of it that other processes wrote."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from turntrace.core.codec.fragments import merge_fragments
@@ -9,7 +9,7 @@ from turntrace.core.counted import counted
 from turntrace.core.model import Turn
 from turntrace.files.fragments import Part
 
-__all__ = ["finished_record", "journal_record"]
+__all__ = ["finished_record", "journal_record", "rootless_records"]
 
 
 def journal_record(lines: Iterable[bytes], parts: Iterable[Part], *, sampled: bool) -> Turn:
@@ -23,6 +23,17 @@ def finished_record(journal: Journal, fragments: Iterable[Journal]) -> Turn:
     turns = [fragment.turn for fragment in fragments]
     turn = merge_fragments(journal.turn, turns) if turns else journal.turn
     return counted(_closed(turn) if turn.span_id is None and not _has_open(journal) else turn)
+
+
+def rootless_records(fragments: Sequence[Journal]) -> list[Turn]:
+    """The turns of fragments of one trace whose root nobody recorded: one of all that hang together."""
+    first, *rest = sorted(
+        fragments, key=lambda one: min((span.start_ns for span in one.turn.spans), default=0)
+    )
+    record = finished_record(first, rest)
+    told = {span.span_id for span in record.spans}
+    apart = [one for one in rest if not told.issuperset(span.span_id for span in one.turn.spans)]
+    return [record, *(finished_record(one, ()) for one in apart)]
 
 
 def _has_open(journal: Journal) -> bool:

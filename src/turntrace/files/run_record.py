@@ -18,7 +18,7 @@ from turntrace.files.out import requests_folder
 from turntrace.files.read_result import ReadResult
 from turntrace.files.run_turns import run_turns, spans_of
 
-__all__ = ["record_run", "stands_in"]
+__all__ = ["record_run", "stands_in", "turns_in"]
 
 
 def record_run(out: Path, journal: Journal, rotation: Rotation) -> ReadResult:
@@ -32,7 +32,7 @@ def record_run(out: Path, journal: Journal, rotation: Rotation) -> ReadResult:
     """
     run = journal.turn
     parts = [part for part in parts_with_trace(out, run.trace_id) if part.journal.fragment]
-    before = _turns_in(out)
+    before = turns_in(out)
     found = run_turns(out, journal, [part.journal.turn for part in parts], spans_of(before))
     if found is None:
         return ReadResult()
@@ -44,8 +44,8 @@ def record_run(out: Path, journal: Journal, rotation: Rotation) -> ReadResult:
     return ReadResult(turns=written, issues=found.issues)
 
 
-def _turns_in(out: Path) -> list[Turn]:
-    """The turns of whole blocks."""
+def turns_in(out: Path) -> list[Turn]:
+    """The turns of the whole blocks of a trace; none where there is no file."""
     if not out.exists():
         return []
     with out.open("rb") as file:

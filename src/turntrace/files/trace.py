@@ -5,10 +5,11 @@ from pathlib import Path
 
 from turntrace.core.codec.decode import Block, read_blocks
 from turntrace.core.codec.fragments import merge_fragments
+from turntrace.core.codec.journal import Journal
 from turntrace.core.model import Issue, Turn
 from turntrace.core.nested import nested_turns
 from turntrace.files.fragments import Part
-from turntrace.files.journal_record import finished_record
+from turntrace.files.journal_record import finished_record, rootless_records
 from turntrace.files.run_turns import run_turns, spans_of
 
 __all__ = ["read_trace"]
@@ -45,9 +46,9 @@ def _blocks(lines: Iterable[bytes], path: str, *, is_expected: bool) -> Iterator
 
 def _journaled(
     path: str, parts: Iterable[Part], whole: Sequence[Turn]
-) -> tuple[list[Turn], list[Turn], list[Issue]]:
+) -> tuple[list[Turn], list[Journal], list[Issue]]:
     """The turns that no whole block tells, the fragments that no run took, and what was wrong with both."""
-    fragments = [part.journal.turn for part in parts if part.journal.fragment]
+    fragments = [part.journal for part in parts if part.journal.fragment]
     known = {turn.run_id for turn in whole}
     found: list[Turn] = []
     issues: list[Issue] = []
@@ -56,11 +57,12 @@ def _journaled(
         if turn.run_id in known:
             continue
         issues += part.journal.issues
-        run = run_turns(Path(path), part.journal, fragments, spans_of([*whole, *found]))
+        told = spans_of([*whole, *found])
+        run = run_turns(Path(path), part.journal, [one.turn for one in fragments], told)
         if run is not None:
             found += run.turns
             issues += [issue for _, issue in run.issues]
-            fragments = [one for one in fragments if one.trace_id != turn.trace_id]
+            fragments = [one for one in fragments if one.turn.trace_id != turn.trace_id]
         elif turn.turn_source != "run" or turn.spans:  # else its run was killed after its turns were written
             found.append(finished_record(part.journal, ()))
     return found, fragments, issues
@@ -84,13 +86,15 @@ def _without_copies(blocks: Sequence[Block], told: Collection[str]) -> list[Bloc
     return [block for block in blocks if id(block) not in left_out]
 
 
-def _joined(turns: list[Turn], fragments: list[Turn]) -> list[Turn]:
-    """``turns`` with the fragments of their traces; a fragment of no known turn is a turn of its own."""
-    if not fragments:
-        return turns
-    known = {turn.trace_id for turn in turns}
+def _joined(turns: list[Turn], fragments: Sequence[Journal]) -> list[Turn]:
+    """``turns`` with the fragments of their traces; fragments of no known turn are a turn of their own."""
+    by_trace: dict[str, list[Journal]] = {}
+    for one in fragments:
+        by_trace.setdefault(one.turn.trace_id, []).append(one)
     joined = [
-        merge_fragments(turn, [part for part in fragments if part.trace_id == turn.trace_id])
+        merge_fragments(turn, [one.turn for one in by_trace.get(turn.trace_id, ())]) if by_trace else turn
         for turn in turns
     ]
-    return joined + [part for part in fragments if part.trace_id not in known]
+    known = {turn.trace_id for turn in turns}
+    apart = [rootless_records(found) for trace_id, found in by_trace.items() if trace_id not in known]
+    return joined + [turn for found in apart for turn in found]

@@ -183,8 +183,8 @@ class Closer:
 
     def _is_fragment(self, turn: LiveTurn) -> bool:
         """Whether the root of a remote local root's turn is known to live elsewhere."""
-        table = self._recording.table
-        return turn.trace_id in table.inherited_traces or turn.log.has_turn_elsewhere()
+        is_known = turn.who.turn_source == "run" or turn.trace_id in self._recording.table.inherited_traces
+        return is_known or turn.log.has_turn_elsewhere()
 
     def _result(self, log: TurnLog) -> tuple[Turn, Attribution]:
         record = log.record()

@@ -15,7 +15,7 @@ from opentelemetry.instrumentation.distro import BaseDistro  # type: ignore[attr
 from turntrace.config import Settings, environment
 from turntrace.otel import propagation
 from turntrace.otel.instrumentors import installed
-from turntrace.otel.launch import AGENT, CONTENT, ENDPOINT, HANDED_PREFIX
+from turntrace.otel.launch import AGENT, CONTENT, ENDPOINT, HANDED_PREFIX, INSIDE
 from turntrace.otel.setup import Request, configure
 
 __all__ = ["TurntraceConfigurator", "TurntraceDistro"]
@@ -79,6 +79,7 @@ def _request() -> Request:
         journal="sync" if is_run else None,
         metrics=False if is_run else None,
         is_run=is_run,
+        is_inside=INSIDE in env,
         threads=not {"threading", "*"} & {*disabled} and _has_threading(),
     )
 

@@ -19,6 +19,7 @@ __all__ = [
     "CONTENT",
     "ENDPOINT",
     "HANDED_PREFIX",
+    "INSIDE",
     "LAUNCHERS",
     "NOTES",
     "PARENT",
@@ -39,6 +40,8 @@ AGENT: Final = "TURNTRACE_RUN_AGENT"
 CHILDREN: Final = "TURNTRACE_RUN_CHILDREN"
 CONTENT: Final = "TURNTRACE_RUN_CONTENT"
 ENDPOINT: Final = "TURNTRACE_RUN_ENDPOINT"
+INSIDE: Final = "TURNTRACE_RUN_INSIDE"
+"""Set by a recorded Python for those it starts: the turn is not theirs."""
 PARENT: Final = "TURNTRACE_RUN_PARENT"
 NOTES: Final = "TURNTRACE_RUN_NOTES"
 THROUGH: Final = "TURNTRACE_RUN_THROUGH"

@@ -14,7 +14,7 @@ class RecordingOptions:
     """Settings of one TurnSpanProcessor. ``out`` None records without a file; ``-`` is stderr.
 
     ``agent`` names turns that name no agent themselves. ``run_trace``: local roots of this trace are one
-    turn, which lasts until the process ends.
+    turn, which lasts until the process ends; with ``is_inside`` they are part of one that lives elsewhere.
     """
 
     out: str | None = None
@@ -29,6 +29,7 @@ class RecordingOptions:
     strict: bool = False
     agent: str | None = None
     run_trace: int | None = None
+    is_inside: bool = False
 
     @property
     def rotation(self) -> Rotation:

@@ -41,7 +41,8 @@ class Request:
     """What a caller asks of configure(); None leaves it to the environment.
 
     ``is_run``: it comes from ``turntrace run``, which an application's own configure() gives way to, and
-    which makes one turn of all local roots of its trace.
+    which makes one turn of all local roots of its trace. ``is_inside``: a process of the run started this
+    one, so its local roots are part of a turn that lives elsewhere.
     """
 
     trace: str | None = None
@@ -54,6 +55,7 @@ class Request:
     agent: str | None = None
     sigterm: bool = False
     is_run: bool = False
+    is_inside: bool = False
 
 
 class _State:
@@ -160,6 +162,7 @@ def _processor(request: Request, settings: Settings) -> tuple[TurnSpanProcessor,
         RecordingOptions.of(settings, out=out, journal=journal),
         agent=request.agent,
         run_trace=_trace_of(settings) if request.is_run else None,
+        is_inside=request.is_inside,
     )
     if path is not None:
         finish_dead(path, options.rotation)

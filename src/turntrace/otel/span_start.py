@@ -139,7 +139,8 @@ class SpanStarter:
             session_id=facts.session_id or "",
             labels={**recording.options.labels, **_labels(attributes)},
             sampled=bool(context.trace_flags & TraceFlags.SAMPLED),
-            is_remote=source == "local_root" and span.parent is not None,
+            is_remote=span.parent is not None
+            and (source == "local_root" or (source == "run" and recording.options.is_inside)),
         )
         turn = LiveTurn(who, recording.clock, span.start_time or recording.clock.wall_ns())
         metrics = turn.metrics = recording.metrics

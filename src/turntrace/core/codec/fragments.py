@@ -98,8 +98,10 @@ def _ended(turn: Turn, parts: Iterable[Turn]) -> list[Span]:
 
 
 def _joined_ids(turn: Turn, parts: Iterable[Turn]) -> set[str]:
-    """The ids of spans in ``parts`` that hang on the turn's root or spans and are not among them."""
+    """The ids of spans in ``parts`` that hang on the turn's root or spans, or beside them, and are not among them."""
     own = {turn.span_id or "", *(span.span_id for span in turn.spans)}
+    if turn.span_id is None:  # what hangs where the turn's own outermost spans hang is beside them
+        own |= {span.parent_id for span in turn.spans if span.parent_id is not None}
     children: dict[str, list[str]] = {}
     for part in parts:
         for span in part.spans:

@@ -10,7 +10,7 @@ from typing import Final, Self
 from opentelemetry.instrumentation.auto_instrumentation import initialize
 
 from turntrace.config import environment, set_environment
-from turntrace.otel.launch import AGENT, CHILDREN, NOTES, is_launcher
+from turntrace.otel.launch import AGENT, CHILDREN, INSIDE, NOTES, is_launcher
 from turntrace.otel.sources import start_adapters
 
 __all__ = ["start"]
@@ -37,6 +37,8 @@ def start(handed: Mapping[str, str], forget: Callable[[], None]) -> None:
             notes.write("failed", f"{type(error).__name__}: {error}")
         else:
             notes.write("started")
+    if CHILDREN in handed:
+        set_environment(INSIDE, "1")
 
 
 def _for_start(handed: Mapping[str, str]) -> dict[str, str]:
