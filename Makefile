@@ -8,7 +8,7 @@ COVERED := $(BIN)/coverage run -m pytest -m 'not slow and not index and not agen
 APART := tests/core tests/files tests/report tests/demo tests/frameworks tests/agents tests/stack tests/dashboards \
 	tests/cli tests/collect tests/test_framework_traces.py
 
-.PHONY: demo test check lint types layers prose cover cover-apart cover-rest size slow test-index bench frameworks agents test-agents servers test-servers test-all clean
+.PHONY: demo test check lint types layers prose cover cover-apart cover-rest size slow test-index bench frameworks agents test-agents test-some-agents servers test-servers test-all clean
 
 demo: $(STAMP)  ## run the bundled agent and print where its turn went
 	$(BIN)/turntrace demo
@@ -70,6 +70,10 @@ agents: $(STAMP)  ## install the real coding agents that test-agents runs, from 
 test-agents: agents  ## run real coding agents against a model server and compare what is read with its log
 	TURNTRACE_REQUIRE=agents $(BIN)/python -m pytest -m agents tests/agents
 
+test-some-agents: $(STAMP)  ## the same with those that CI plays: two coding agents, a Node and a Python program
+	$(BIN)/python tests/agents/install.py codex gemini node two_processes
+	TURNTRACE_REQUIRE=agents $(BIN)/python -m pytest -m agents tests/agents -k 'not claude and not opencode and not backend'
+
 servers: $(STAMP)  ## build Jaeger, the collector and Prometheus from their Go modules, below .servers
 	$(BIN)/python tests/stack/install.py
 
@@ -77,7 +81,7 @@ test-servers: servers  ## what arrives in Jaeger and Prometheus, against the rea
 	TURNTRACE_REQUIRE=servers $(BIN)/python -m pytest -m servers tests/stack
 
 test-all: $(STAMP)  ## every test that needs server binaries or agents: builds and starts what they need
-	$(BIN)/python tests/stages.py test-index servers test-servers agents test-agents
+	$(BIN)/python tests/stages.py test-index servers test-servers test-some-agents
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turntrace needs Python 3.11 or newer")'

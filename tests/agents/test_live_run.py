@@ -8,7 +8,7 @@ import pytest
 
 from agents.checks import differences
 from agents.scene import play
-from agents.test_live_agents import ALLOWED, REPEATS, installed
+from agents.installed import ALLOWED, REPEATS, installed
 from agents.test_recorded_agents import UNSAID
 from otlp_receiver import HttpReceiver
 from turntrace.files.read import read_paths
@@ -19,6 +19,7 @@ LOGIN = {
     "claude": ".claude/.login.json",
     "gemini": ".gemini/login.json",
     "opencode": ".local/share/opencode/login.json",
+    "node": "login.json",
 }
 """Beside what each agent keeps of its user; nothing may touch it."""
 

@@ -11,7 +11,7 @@ from agents import setups
 from agents.checks import differences
 from agents.install import CACHE
 from agents.scene import Director
-from agents.test_live_agents import installed
+from agents.installed import installed
 from frameworks.model_server import ModelServer
 from turntrace.files.read import read_paths
 
