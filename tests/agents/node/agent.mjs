@@ -26,4 +26,4 @@ const answer = streamText({
   telemetry: { isEnabled: true, functionId: "node-agent" },
 });
 for await (const text of answer.textStream) process.stdout.write(text);
-await sdk.shutdown();
+await sdk.shutdown().catch(() => {}); // nobody may be listening
