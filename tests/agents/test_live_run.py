@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agents.checks import differences
-from agents.scene import play
 from agents.installed import ALLOWED, REPEATS, installed
+from agents.scene import play
 from agents.test_recorded_agents import UNSAID
 from otlp_receiver import HttpReceiver
 from turntrace.files.read import read_paths

@@ -10,8 +10,8 @@ import pytest
 from agents import setups
 from agents.checks import differences
 from agents.install import CACHE
-from agents.scene import Director
 from agents.installed import installed
+from agents.scene import Director
 from frameworks.model_server import ModelServer
 from turntrace.files.read import read_paths
 
