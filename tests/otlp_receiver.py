@@ -33,7 +33,7 @@ def attributes_of(span):
 class HttpReceiver:
     """POST /v1/traces and /v1/metrics; answers ``status`` and keeps what came."""
 
-    def __init__(self, status=200, port=0):
+    def __init__(self, status=200, port=0, tls=None):
         receiver = self
         self.traces, self.metrics, self.bodies = [], [], []
 
@@ -54,6 +54,10 @@ class HttpReceiver:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+            self._server.handle_error = lambda *_: None  # a handshake that fails
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
@@ -73,7 +77,7 @@ class HttpReceiver:
     @property
     def endpoint(self):
         """For OTEL_EXPORTER_OTLP_ENDPOINT."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def spans(self):
         """All spans that came."""

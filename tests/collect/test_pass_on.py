@@ -37,7 +37,7 @@ class Posted:
     def __init__(self, *statuses):
         self.statuses, self.requests = list(statuses), []
 
-    def __call__(self, address, protocol, signal):
+    def __call__(self, address, protocol, signal, tls):
         def send(request, headers):
             self.requests.append((address, request.body, headers))
             status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]

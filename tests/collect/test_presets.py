@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from turntrace.collect.own_telemetry import Forward
+from turntrace.collect.own_telemetry import ClientTls, Forward
 from turntrace.collect.preparation import configuration_path, matching, prepared
 from turntrace.collect.presets import PRESETS
 
@@ -162,6 +162,38 @@ def test_an_endpoint_of_its_own_is_told():
     )
     assert "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT" not in found.environment
     assert "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL" not in found.environment
+
+
+def test_the_files_for_tls_are_those_of_the_signal_else_of_all():
+    """What the agent trusted and showed is used when its telemetry is passed on."""
+    given = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "https://mine.example",
+        "OTEL_EXPORTER_OTLP_CERTIFICATE": "ca.pem",
+        "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE": "other.pem",
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE": "me.pem",
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY": "key.pem",
+    }
+    assert ready("otel", given).forward.tls == {
+        "traces": ClientTls("other.pem", "me.pem", "key.pem"),
+        "metrics": ClientTls("ca.pem"),
+        "logs": ClientTls("ca.pem"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "insecure", "address"),
+    [
+        ("mine.example:4317", {}, "https://mine.example:4317"),
+        ("mine.example:4317", {"OTEL_EXPORTER_OTLP_INSECURE": "true"}, "http://mine.example:4317"),
+        ("mine.example:4317", {"OTEL_EXPORTER_OTLP_LOGS_INSECURE": "true"}, "https://mine.example:4317"),
+        ("http://mine.example:4317", {}, "http://mine.example:4317"),
+    ],
+)
+def test_grpc_without_a_scheme_is_encrypted_unless_told(endpoint, insecure, address):
+    """As the exporters that read these variables do it."""
+    given = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint, "OTEL_LOGS_EXPORTER": "none", **insecure}
+    forward = ready("otel", given).forward
+    assert (forward.endpoints, forward.protocols) == ({"traces": address}, {"traces": "grpc"})
 
 
 @pytest.mark.parametrize(

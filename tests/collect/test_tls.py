@@ -10,8 +10,13 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from otlp_receiver import HttpReceiver
 from otlp_requests import PROTOBUF, MemorySink, raw, traces
+from turntrace.collect import pass_on
+from turntrace.collect.acceptance import RawRequest
 from turntrace.collect.limits import Limits
+from turntrace.collect.own_telemetry import ClientTls, Forward
+from turntrace.collect.pass_on import PassOn
 from turntrace.collect.receiver import Address, Receiver, Settings, Tls
 from turntrace.errors import ConfigurationError
 
@@ -68,6 +73,56 @@ def test_grpc_is_encrypted(receiver, sink):
         method = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
         channel.unary_unary(method)(traces(), metadata=list(receiver.headers.items()), timeout=10)
     assert len(sink.taken) == 1
+
+
+def passed_on(endpoint, protocol, tls, **headers):
+    """How many requests were lost on the way to a backend."""
+    forward = Forward(
+        endpoints={"traces": endpoint}, protocols={"traces": protocol}, headers=headers, tls={"traces": tls}
+    )
+    body = RawRequest(
+        signal="traces",
+        body=traces(),
+        kind="protobuf",
+        headers={b"content-type": PROTOBUF.encode()},
+        encoding="",
+    )
+    with PassOn(forward, "another") as passing:
+        passing(body)
+        passing.stop(10)
+    return passing.lost
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_what_is_passed_on_is_encrypted(receiver, sink, protocol, monkeypatch):
+    """The agent's own backend is trusted by the agent's own file, whatever requests finds elsewhere; else by nobody."""
+    monkeypatch.setattr(pass_on, "_FIRST_PAUSE_S", 0.001)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(TLS.key))
+    grpc_endpoint = f"https://{receiver.grpc_address}"
+    endpoint = grpc_endpoint if protocol == "grpc" else f"{receiver.http_endpoint}/v1/traces"
+    assert passed_on(endpoint, protocol, ClientTls(str(TLS.certificate)), **receiver.headers) == 0
+    assert len(sink.taken) == 1
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    for tls in (ClientTls(), ClientTls("missing.pem")):
+        assert passed_on(endpoint, protocol, tls, **receiver.headers) == 1
+    assert len(sink.taken) == 1
+
+
+@pytest.mark.parametrize("key", [str(TLS.key), ""], ids=["two files", "one file"])
+def test_a_backend_that_asks_who_the_agent_is(tmp_path, key, monkeypatch):
+    """The agent's certificate goes with it."""
+    monkeypatch.setattr(pass_on, "_FIRST_PAUSE_S", 0.001)
+    both = tmp_path / "both.pem"
+    both.write_bytes(TLS.certificate.read_bytes() + TLS.key.read_bytes())
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=TLS.certificate)
+    context.load_cert_chain(both)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with HttpReceiver(tls=context) as backend:
+        endpoint = f"{backend.endpoint}/v1/traces"
+        known = ClientTls(str(TLS.certificate), str(TLS.certificate) if key else str(both), key)
+        assert passed_on(endpoint, "http/protobuf", known) == 0
+        assert passed_on(endpoint, "http/protobuf", ClientTls(str(TLS.certificate))) == 1
+    assert backend.bodies == [traces()]
 
 
 def test_plain_text_is_cut_off(receiver, sink, capfd):

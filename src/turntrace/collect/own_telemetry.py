@@ -4,12 +4,12 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from turntrace.collect.presets import Preset
 
-__all__ = ["SIGNALS", "Forward", "exporters_in", "forward_of", "is_otlp"]
+__all__ = ["SIGNALS", "ClientTls", "Forward", "exporters_in", "forward_of", "is_otlp"]
 
 SIGNALS: Final = ("traces", "metrics", "logs")
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
@@ -17,18 +17,27 @@ _HTTP: Final = "http/protobuf"
 _GRPC_PORT: Final = ":4317"
 
 
+class ClientTls(NamedTuple):
+    """Files of PEM: whom to trust, and who the agent is; empty is the system's, and nobody."""
+
+    certificate: str = ""
+    client_certificate: str = ""
+    client_key: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forward:
     """Where the agent's own telemetry went before; what it sends is to be passed on there unchanged.
 
     ``endpoints`` are full addresses by signal, the signals that went nowhere left out, ``protocols`` what
-    they speak. ``headers`` come on top of those of the request: a header that a variable gave the agent
-    arrives with it.
+    they speak, ``tls`` the files that their variables name. ``headers`` come on top of those of the request:
+    a header that a variable gave the agent arrives with it.
     """
 
     endpoints: Mapping[str, str]
     protocols: Mapping[str, str]
     headers: Mapping[str, str] = field(default_factory=dict)
+    tls: Mapping[str, ClientTls] = field(default_factory=dict)
 
     @property
     def hosts(self) -> str:
@@ -57,7 +66,28 @@ def forward_of(preset: Preset, environment: Mapping[str, str], configuration: st
             endpoints[signal] = address or f"{general.rstrip('/')}/v1/{signal}"
             asked = own.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL") or protocol
             protocols[signal] = asked or _usual_protocol(endpoints[signal])
-    return Forward(endpoints=endpoints, protocols=protocols) if endpoints else None
+            if protocols[signal] == "grpc" and "://" not in endpoints[signal]:
+                endpoints[signal] = f"{_scheme(signal, known)}://{endpoints[signal]}"
+    tls = {signal: found for signal in endpoints if any(found := _tls(signal, known))}
+    return Forward(endpoints=endpoints, protocols=protocols, tls=tls) if endpoints else None
+
+
+def _scheme(signal: str, known: Mapping[str, str]) -> str:
+    """What a grpc exporter speaks where the endpoint has no scheme: TLS, unless a variable says insecure."""
+    names = (f"OTEL_EXPORTER_OTLP_{signal.upper()}_INSECURE", "OTEL_EXPORTER_OTLP_INSECURE")
+    told = next((known[name] for name in names if known.get(name)), "")
+    return "http" if told.lower() in _TRUE else "https"
+
+
+def _tls(signal: str, known: Mapping[str, str]) -> ClientTls:
+    """The files that the variables of OTLP exporters name, the signal's own before those of all."""
+    prefixes = (f"OTEL_EXPORTER_OTLP_{signal.upper()}_", "OTEL_EXPORTER_OTLP_")
+    return ClientTls(
+        *(
+            next((known[prefix + name] for prefix in prefixes if known.get(prefix + name)), "")
+            for name in ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
+        )
+    )
 
 
 def _went_out(preset: Preset, signal: str, known: Mapping[str, str]) -> bool:

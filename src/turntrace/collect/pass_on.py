@@ -12,7 +12,7 @@ from typing import Final, Protocol, Self
 
 from turntrace.collect.acceptance import RawRequest
 from turntrace.collect.access import TOKEN_HEADER
-from turntrace.collect.own_telemetry import Forward
+from turntrace.collect.own_telemetry import ClientTls, Forward
 from turntrace.collect.sink import Signal
 
 __all__ = ["PassOn", "Post", "PostTo"]
@@ -44,8 +44,12 @@ class Post(Protocol):
         ...
 
 
-PostTo = Callable[[str, str, Signal], Post]
-"""Makes what sends requests of a signal to an address by a protocol."""
+PostTo = Callable[[str, str, Signal, ClientTls], Post]
+"""Makes what sends requests of a signal to an address by a protocol, with files for TLS.
+
+Raises:
+    OSError: when a file cannot be read.
+"""
 
 
 class PassOn:
@@ -134,7 +138,8 @@ class PassOn:
             signal = request.signal
             if signal not in posts:
                 forward = self._forward
-                posts[signal] = self._post_to(forward.endpoints[signal], forward.protocols[signal], signal)
+                address, protocol = forward.endpoints[signal], forward.protocols[signal]
+                posts[signal] = self._post_to(address, protocol, signal, forward.tls.get(signal, ClientTls()))
             headers = _headers(request, self._token) | dict(self._forward.headers)
             return _was_taken(posts[signal], request, headers)
         except Exception:  # noqa: BLE001 - whatever one request does to a client, it is lost and the next is sent
@@ -164,29 +169,38 @@ def _headers(request: RawRequest, token: str) -> dict[str, str]:
     }
 
 
-def _post_to(address: str, protocol: str, signal: Signal) -> Post:
+def _post_to(address: str, protocol: str, signal: Signal, tls: ClientTls) -> Post:
     """What speaks a protocol; loaded on the thread that needs it."""
     if protocol != "grpc":
-        return _HttpPost(address)
+        return _HttpPost(address, tls)
     from turntrace.collect.pass_on_grpc import GrpcPost  # noqa: PLC0415 - 70 ms, for those who need it
 
-    return GrpcPost(address, signal)
+    return GrpcPost(address, signal, tls)
 
 
 class _HttpPost:
     """A POST that follows no redirect: the body is for the address that the user gave."""
 
-    __slots__ = ("_address", "_session")
+    __slots__ = ("_address", "_session", "_verify")
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, tls: ClientTls) -> None:
         import requests  # noqa: PLC0415 - 40 ms, for those who pass something on
 
         self._address = address
         self._session = requests.Session()
+        self._verify: bool | str = tls.certificate or True
+        if tls.client_certificate:
+            key = tls.client_key
+            self._session.cert = (tls.client_certificate, key) if key else tls.client_certificate
 
     def __call__(self, request: RawRequest, headers: Mapping[str, str]) -> int:
         """See Post."""
         answer = self._session.post(
-            self._address, data=request.body, headers=dict(headers), timeout=_TIMEOUT_S, allow_redirects=False
+            self._address,
+            data=request.body,
+            headers=dict(headers),
+            timeout=_TIMEOUT_S,
+            allow_redirects=False,
+            verify=self._verify,  # of the session it would give way to a variable
         )
         return answer.status_code

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from turntrace.collect.acceptance import RawRequest
 from turntrace.collect.inflation import inflated
 from turntrace.collect.limits import RefusedError
 from turntrace.collect.messages import request_class
+from turntrace.collect.own_telemetry import ClientTls
 
 __all__ = ["GrpcPost", "message_of"]
 
@@ -43,10 +45,10 @@ class GrpcPost:
 
     __slots__ = ("_call",)
 
-    def __init__(self, address: str, signal: str) -> None:
+    def __init__(self, address: str, signal: str, tls: ClientTls) -> None:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         if parts.scheme == "https":
-            channel = grpc.secure_channel(parts.netloc, grpc.ssl_channel_credentials())
+            channel = grpc.secure_channel(parts.netloc, _credentials(tls))
         else:
             channel = grpc.insecure_channel(parts.netloc)
         self._call = channel.unary_unary(_METHODS[signal])
@@ -60,6 +62,12 @@ class GrpcPost:
         except grpc.RpcError as error:
             return _TRY_AGAIN if error.code() in _PASSING else _REFUSED
         return _OK
+
+
+def _credentials(tls: ClientTls) -> Any:
+    """Raises OSError for a file that cannot be read."""
+    files = (tls.certificate, tls.client_key, tls.client_certificate)
+    return grpc.ssl_channel_credentials(*(Path(name).read_bytes() if name else None for name in files))
 
 
 def message_of(request: RawRequest) -> bytes:
