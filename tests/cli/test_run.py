@@ -314,6 +314,42 @@ def test_with_children_what_they_do_is_part_of_the_agents_turn(agent, before, so
     assert turn.counters["tool_calls"] == 2 + len([name for name in names if "tool" in name])
 
 
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+@pytest.mark.parametrize("begins", ["before the turn", "in the turn", "without a turn"])
+def test_workers_of_a_pool_are_part_of_the_turn(agent, how, begins):
+    """Forked workers always, others with --children; wherever the pool was made."""
+    code = f"""
+        import multiprocessing
+        from contextlib import nullcontext
+        from opentelemetry import trace
+
+        def work(number):
+            tool = {{"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"t{{number}}"}}
+            with trace.get_tracer("worker").start_as_current_span(f"execute_tool t{{number}}", attributes=tool):
+                pass
+
+        def pool():
+            return multiprocessing.get_context("{how}").Pool(2)
+
+        if __name__ == "__main__":
+            root = {{"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}}
+            turn = trace.get_tracer("agent").start_as_current_span("invoke_agent bot", attributes=root)
+            early = pool() if {begins == "before the turn"} else None
+            with nullcontext() if {begins == "without a turn"} else turn, early or pool() as workers:
+                workers.map(work, range(4), 1)
+                workers.close()
+                workers.join()
+    """
+    options = ["--children"] if how == "spawn" else []
+    done = start(*options, "--trace", "t.ndjson", "--", sys.executable, agent(code))
+
+    assert done.returncode == 0, done.stderr
+    (turn,) = turns()
+    assert turn.turn_source == ("run" if begins == "without a turn" else "dialect")
+    assert sorted(span.tool for span in turn.spans) == ["t0", "t1", "t2", "t3"]
+    assert turn.counters["tool_calls"] == 4
+
+
 @pytest.mark.parametrize(
     ("options", "recorded"), [(["--no-instrument"], False), (["--hands-off"], False), ([], True)]
 )

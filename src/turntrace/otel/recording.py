@@ -36,6 +36,7 @@ class Recording:
         "exclusive_of",
         "guard",
         "intake",
+        "is_inside",
         "metrics",
         "options",
         "pid",
@@ -52,6 +53,7 @@ class Recording:
         self.intake = self._new_intake()
         self.metrics: TurnMetrics | None = None
         self.enriches = False
+        self.is_inside = options.is_inside
         self.slow_disk = False
         self._slow_writes = 0
         self.guard = Guard()
@@ -115,6 +117,7 @@ class Recording:
     def renew(self) -> None:
         """In a forked child: the parent's turns stay the parent's."""
         self.table.after_fork()
+        self.is_inside = True
         self.pid = os.getpid()
         self.pid_started = started_ticks(self.pid)
         if self.intake is not None:

@@ -140,7 +140,7 @@ class SpanStarter:
             labels={**recording.options.labels, **_labels(attributes)},
             sampled=bool(context.trace_flags & TraceFlags.SAMPLED),
             is_remote=span.parent is not None
-            and (source == "local_root" or (source == "run" and recording.options.is_inside)),
+            and (source == "local_root" or (source == "run" and recording.is_inside)),
         )
         turn = LiveTurn(who, recording.clock, span.start_time or recording.clock.wall_ns())
         metrics = turn.metrics = recording.metrics
