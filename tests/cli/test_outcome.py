@@ -9,7 +9,7 @@ from report.turns import example
 from turntrace.cli import outcome
 from turntrace.cli.outcome import outcome_of
 from turntrace.config import Settings
-from turntrace.otel.launch import Plan
+from turntrace.otel.launch import Plan, new_traceparent
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def recorded(write_trace):
         Path("notes").write_text(notes)
         path = Path(name).absolute()
         return outcome_of(
-            Plan(trace=str(path), traceparent="t", notes=str(path.with_name("notes")), **plan),
+            Plan(trace=str(path), traceparent=new_traceparent(), notes=str(path.with_name("notes")), **plan),
             Settings(),
             since_ns,
         )
@@ -50,7 +50,7 @@ def test_damaged_lines_are_not_whole(recorded):
     whole = recorded(example())
     path = Path("out.ndjson")
     path.write_bytes(path.read_bytes() + b'{"type": "span", "na\n')
-    found = outcome_of(Plan(trace=str(path.absolute()), traceparent="t"), Settings(), 0)
+    found = outcome_of(Plan(trace=str(path.absolute()), traceparent=new_traceparent()), Settings(), 0)
 
     assert whole.is_whole
     assert not found.is_whole
@@ -105,7 +105,7 @@ def test_one_reason_is_enough(recorded):
 def test_a_disk_that_takes_no_more_is_told(recorded, monkeypatch):
     """An error of ours after the agent's end is a line, never an exception."""
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(outcome, "finish_dead", full)

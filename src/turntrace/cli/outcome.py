@@ -39,7 +39,7 @@ def outcome_of(plan: Plan, settings: Settings, since_ns: int) -> Outcome:
     is_whole = True
     try:
         rotation = Rotation(settings.trace_max_bytes, settings.trace_keep)
-        finish_dead(out, rotation, ended=plan.traceparent.split("-")[1])
+        finish_dead(out, rotation, ended=plan.trace_id)
         found = read_paths([plan.trace])
         turns = [turn for turn in found.turns if (turn.started_ns or since_ns) >= since_ns]
         is_whole = not any(issue.severity == "error" for _, issue in found.issues)

@@ -81,6 +81,11 @@ class Plan:
     parent_pid: int | None = None
     children: bool = False
 
+    @property
+    def trace_id(self) -> str:
+        """The trace that the command is given."""
+        return self.traceparent.split("-", 2)[1]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
