@@ -16,7 +16,7 @@ from turntrace.otel.launch import Plan, new_traceparent
 def recorded(write_trace):
     """The outcome of a run that left these turns and notes."""
 
-    def of(*turns, notes="", since_ns=0, **plan):
+    def of(*turns, notes="", since_ns=0, status=0, **plan):
         name = write_trace("out.ndjson", *turns)
         Path("notes").write_text(notes)
         path = Path(name).absolute()
@@ -24,6 +24,7 @@ def recorded(write_trace):
             Plan(trace=str(path), traceparent=new_traceparent(), notes=str(path.with_name("notes")), **plan),
             Settings(),
             since_ns,
+            status,
         )
 
     return of
@@ -83,6 +84,12 @@ def test_the_reason_is_given_when_there_is_no_turn(recorded, notes, reason):
 
     assert (found.selection, found.is_whole) == (None, False)
     assert reason in found.remarks[-1]
+
+
+def test_a_command_that_failed_before_it_did_anything(recorded):
+    """Its status is the likelier reason than what is instrumented."""
+    (remark,) = recorded(notes="started\t/p\t\n", status=2).remarks
+    assert remark.endswith("ended with status 2 before a model call, tool or agent was seen")
 
 
 def test_a_program_that_was_not_instrumented_has_its_own_reason(recorded):

@@ -30,8 +30,11 @@ class Outcome:
     is_whole: bool
 
 
-def outcome_of(plan: Plan, settings: Settings, since_ns: int) -> Outcome:
-    """Finish what a dead agent left beside the trace, and read the turns that started at ``since_ns`` or later."""
+def outcome_of(plan: Plan, settings: Settings, since_ns: int, status: int = 0) -> Outcome:
+    """Finish what a dead agent left beside the trace, and read the turns that started at ``since_ns`` or later.
+
+    ``status`` is what the command ended with.
+    """
     out = Path(plan.trace)
     notes = read_notes(Path(plan.notes)) if plan.notes else ()
     remarks = _said(notes)
@@ -48,7 +51,7 @@ def outcome_of(plan: Plan, settings: Settings, since_ns: int) -> Outcome:
     if not turns:
         return Outcome(
             selection=None,
-            remarks=(*remarks, _why_nothing(notes, was_instrumented=plan.instrument)),
+            remarks=(*remarks, _why_nothing(notes, status, was_instrumented=plan.instrument)),
             is_whole=False,
         )
     return Outcome(
@@ -69,11 +72,13 @@ def _said(notes: Sequence[Note]) -> list[str]:
     return [note.message for note in notes if note.outcome == "said"]
 
 
-def _why_nothing(notes: Sequence[Note], *, was_instrumented: bool) -> str:
+def _why_nothing(notes: Sequence[Note], status: int, *, was_instrumented: bool) -> str:
     """Why a command that ran left no turn, as far as the Pythons that it started told."""
     last = {note.outcome: note for note in notes}
     if not was_instrumented:
         why = "no turn was recorded: nothing that the command started sent spans or wrote to TURNTRACE_TRACE"
+    elif "started" in last and status:
+        why = f"no turn was recorded: the command ended with status {status} before a model call, tool or agent was seen"
     elif "started" in last:
         why = "no turn was recorded: no model call, tool or agent was seen; turntrace doctor lists what is instrumented"
     elif "failed" in last:

@@ -134,7 +134,7 @@ def _run(arguments: list[str], wish: Wish, settings: Settings, *, quiet: bool) -
             _tell(receiving.record(rotation, lived), quiet=quiet)
             if goal is not None and (wish.endpoint or not receiving.is_passed_on):
                 _tell(_sent_on(receiving.turns, wish, settings), quiet=quiet)
-        outcome = outcome_of(plan, settings, since_ns)
+        outcome = outcome_of(plan, settings, since_ns, ending.status)
     finally:
         Path(f"{plan.trace}.notes").unlink(missing_ok=True)
     _show(outcome, settings, quiet=quiet)
