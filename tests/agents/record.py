@@ -1,6 +1,7 @@
 """Runs real coding agents and writes what they sent, with the truth beside it, to ``traces``.
 
-``python tests/agents/record.py`` records all, with names those. The agents must be installed (``make agents``).
+``python tests/agents/record.py`` records all, with names those; ``codex-approval`` and the like are turns on a
+terminal in which a person approves of the tool. The agents must be installed (``make agents``), for those tmux too.
 """
 
 import gzip
@@ -15,9 +16,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from agents import setups
+from agents.approval_scene import APPROVALS, play_approved
 from agents.scene import Played, play
 
 TRACES = Path(__file__).parent / "traces"
+APPROVED = "-approval"
 LONGEST = 300
 """Prompts and lists of tools are long and of no use here."""
 MAX_PLAIN_BYTES = 100_000
@@ -25,14 +28,15 @@ MAX_PLAIN_BYTES = 100_000
 
 def main(names: list[str]) -> int:
     """Record each agent named, or all."""
-    for name in names or setups.SETUPS:
+    for name in names or (*setups.SETUPS, *(f"{agent}{APPROVED}" for agent in APPROVALS)):
         record(name)
     return 0
 
 
 def record(name: str) -> None:
     """Play the turn of one agent and write it down."""
-    played = play(name)
+    agent = name.removesuffix(APPROVED)
+    played = play(name) if agent == name else play_approved(agent)
     if played.status:
         raise RuntimeError(f"{name} failed:\n{played.output[-3000:]}")
     lines = "".join(scrubbed(line, played) + "\n" for line in played.lines.splitlines())

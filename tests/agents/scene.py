@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from agents import setups
 from agents.install import environment as with_node
@@ -67,50 +67,80 @@ def switched_on(
     return ready.argv, {**ready.environment, "TRACEPARENT": TRACEPARENT}
 
 
+class Stage:
+    """``with Stage(name, setup, director) as stage``: ``argv`` in ``environment`` is the agent, in private folders.
+
+    Its telemetry is on its way to a recorder, as ``telemetry`` says.
+    """
+
+    def __init__(
+        self, name: str, setup: setups.Setup, director: "Director", telemetry: Telemetry = switched_on
+    ) -> None:
+        self._name, self._setup, self._director, self._telemetry = name, setup, director, telemetry
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        made = tempfile.TemporaryDirectory(prefix="agent-", ignore_cleanup_errors=True)
+        self.folder = Path(self._stack.enter_context(made))
+        self._server = self._stack.enter_context(ModelServer(self._director))
+        self._recorder = self._stack.enter_context(Recorder())
+        self.home, self.work = self.folder / "home", self.folder / "work"
+        self.home.mkdir()
+        self.work.mkdir()
+        (self.work / "tool.sh").write_text(TOOL)
+        environment = {key: value for key in KEPT if (value := os.environ.get(key))}
+        environment |= {"PATH": with_node()["PATH"], "HOME": str(self.home), "CI": "1"}
+        environment |= {"NO_PROXY": "127.0.0.1,localhost", **self._setup.prepare(self.home, self._server.url)}
+        command = [str(setups.program(self._name)), *self._setup.arguments]
+        argv, told = self._telemetry(self._name, command, environment, self._recorder.url)
+        self.argv, self.environment = list(argv), dict(told)
+        self.began_ns = time.time_ns()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def played(self, *, status: int, output: str, stdout: str) -> Played:
+        """What the agent sent so far, with what really happened."""
+        process = {"start_ns": self.began_ns, "end_ns": time.time_ns()}
+        ran = self.work / "ran.json"
+        asked = list(zip(self._server.settled(), self._director.said, strict=True))
+        return Played(
+            lines=self._recorder.lines(),
+            how=self._recorder.how,
+            truth={
+                "agent": self._name,
+                "version": setups.AGENTS[self._name]["version"],
+                "t0_unix_ns": self._server.t0_unix_ns,
+                "process": process,
+                "tool": {"name": self._setup.tool, **(json.loads(ran.read_text()) if ran.exists() else {})},
+                "wire": [{"what": what, **{key: asdict(one)[key] for key in TOLD}} for one, what in asked],
+            },
+            output=output,
+            stdout=stdout,
+            status=status,
+            places=(str(self.folder), str(setups.CACHE)),
+        )
+
+
 def play(
     name: str, telemetry: Telemetry = switched_on, afterwards: Callable[[Path], None] = lambda _: None
 ) -> Played:
     """Run agent ``name`` through its turn; ``afterwards`` is given its home before that is deleted."""
     setup = setups.SETUPS[name]
-    director = Director(setup)
-    with ExitStack() as stack:
-        made = tempfile.TemporaryDirectory(prefix="agent-", ignore_cleanup_errors=True)
-        folder = Path(stack.enter_context(made))
-        server = stack.enter_context(ModelServer(director))
-        recorder = stack.enter_context(Recorder())
-        home, work = folder / "home", folder / "work"
-        home.mkdir()
-        work.mkdir()
-        (work / "tool.sh").write_text(TOOL)
-        environment = {key: value for key in KEPT if (value := os.environ.get(key))}
-        environment |= {"PATH": with_node()["PATH"], "HOME": str(home), "CI": "1"}
-        environment |= {"NO_PROXY": "127.0.0.1,localhost", **setup.prepare(home, server.url)}
-        command = [str(setups.program(name)), *setup.arguments]
-        argv, told = telemetry(name, command, environment, recorder.url)
-        began_ns = time.time_ns()
+    with Stage(name, setup, Director(setup), telemetry) as stage:
         done = subprocess.run(
-            argv, env=told, cwd=work, capture_output=True, text=True, timeout=RUN_S, stdin=subprocess.DEVNULL
+            stage.argv,
+            env=stage.environment,
+            cwd=stage.work,
+            capture_output=True,
+            text=True,
+            timeout=RUN_S,
+            stdin=subprocess.DEVNULL,
         )
-        process = {"start_ns": began_ns, "end_ns": time.time_ns()}
-        afterwards(home)
-        ran = work / "ran.json"
-        asked = list(zip(server.settled(), director.said, strict=True))
-        return Played(
-            lines=recorder.lines(),
-            how=recorder.how,
-            truth={
-                "agent": name,
-                "version": setups.AGENTS[name]["version"],
-                "t0_unix_ns": server.t0_unix_ns,
-                "process": process,
-                "tool": {"name": setup.tool, **(json.loads(ran.read_text()) if ran.exists() else {})},
-                "wire": [{"what": what, **{key: asdict(one)[key] for key in TOLD}} for one, what in asked],
-            },
-            output=done.stdout + done.stderr,
-            stdout=done.stdout,
-            status=done.returncode,
-            places=(str(folder), str(setups.CACHE)),
-        )
+        played = stage.played(status=done.returncode, output=done.stdout + done.stderr, stdout=done.stdout)
+        afterwards(stage.home)
+    return played
 
 
 class Director:

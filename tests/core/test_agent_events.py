@@ -91,12 +91,41 @@ def test_events_with_durations_become_spans():
 
 def test_what_a_span_tells_is_not_told_twice():
     """The same call as span and as event is one, with what either says of it."""
-    call = raw("a", 190, 510, scope="com.anthropic.claude_code.tracing", attributes={"span.type": "llm_request", "session.id": "s", "input_tokens": 7})  # fmt: skip
+    call = raw("a", 190, 510, scope="com.anthropic.claude_code.tracing", attributes={"span.type": "llm_request", "session.id": "s", "input_tokens": 7, "model": "m"})  # fmt: skip
     (turn,) = assemble(
-        [call], events=[claude("api_request", 500, duration_ms=300, input_tokens=99, output_tokens=3)]
+        [call],
+        events=[claude("api_request", 500, duration_ms=300, input_tokens="7", output_tokens=3, model="n")],
     )
     assert spans_of(turn) == [("generation", 190, 510)]
-    assert tokens_of(turn) == (7, 3)
+    assert (tokens_of(turn), turn.model) == ((7, 3), "m")
+
+
+def test_calls_that_run_together_are_told_apart_by_their_tokens():
+    """One of which only an event tells lies within the span of another one: its tokens are not that one's."""
+    call = raw("a", 190, 510, scope="com.anthropic.claude_code.tracing", attributes={"span.type": "llm_request", "session.id": "s", "input_tokens": 7, "output_tokens": 1})  # fmt: skip
+    events = [
+        claude("api_request", 400, duration_ms=200, input_tokens=99, output_tokens=3),
+        claude("api_request", 500, duration_ms=300, input_tokens=7, output_tokens=1),
+    ]
+    (turn,) = assemble([call], events=events)
+    assert spans_of(turn) == [("generation", 190, 510), ("generation", 200, 400)]
+    assert tokens_of(turn) == (106, 4)
+
+
+def test_what_threads_of_an_agent_do_at_once_is_told_apart_by_what_is_above():
+    """Codex's report of a call names no thread; the plumbing above it does."""
+    spans = [
+        one
+        for name, (start, end), tokens in (("1", (0, 300), 1200), ("2", (10, 200), 90))
+        for one in (
+            raw(f"t{name}", start, end + 5, scope="codex_core", name="session_task.turn", attributes={"conversation.id": name}),
+            raw(f"r{name}", start, end + 4, scope="codex_core", name="run_turn", parent=f"t{name}"),
+            raw(f"c{name}", start, end, scope="codex_core", name="codex.sampling", parent=f"r{name}", attributes={"codex.turn.phase": "sampling"}),
+            raw(f"h{name}", end, end, scope="codex_core", name="handle_responses", parent=f"r{name}", attributes={"gen_ai.usage.input_tokens": str(tokens)}),
+        )
+    ]  # fmt: skip
+    first, second = assemble(spans)
+    assert [tokens_of(first)[0], tokens_of(second)[0]] == [1200, 90]
 
 
 def test_calls_of_which_one_has_no_span_stay_two():

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from turntrace.core.ancestry import inherited, key_of
 from turntrace.core.dialects import classify
 from turntrace.core.model import RawSpan
 
@@ -15,8 +16,6 @@ __all__ = ["PLUMBING", "without_plumbing"]
 
 PLUMBING: Final = "plumbing"
 """The dialect of spans that a coding agent's rows do not name."""
-
-_Key = tuple[str, str]
 
 
 class _Joint(NamedTuple):
@@ -40,43 +39,24 @@ def without_plumbing(spans: Sequence[RawSpan]) -> list[RawSpan]:
     What hung on plumbing alone takes the parent of the topmost one: a root, or below another process.
     """
     joined = _rejoined(spans)
-    plumbing = {_key(span): span for span in joined if _is_plumbing(span)}
+    plumbing = {key_of(span): span for span in joined if _is_plumbing(span)}
     if not plumbing:
         return list(joined)
-    above: dict[_Key, str | None] = {}
+    above = inherited(
+        plumbing.values(),
+        lambda span: None if (span.trace_id, span.parent_id) in plumbing else span.parent_id,
+    )
     return [
-        replace(span, parent_id=_above(span, plumbing, above))
+        replace(span, parent_id=above.get((span.trace_id, span.parent_id or "")))
         if (span.trace_id, span.parent_id) in plumbing
         else span
         for span in joined
-        if _key(span) not in plumbing
+        if key_of(span) not in plumbing
     ]
-
-
-def _key(span: RawSpan) -> _Key:
-    return span.trace_id, span.span_id
 
 
 def _is_plumbing(span: RawSpan) -> bool:
     return classify(span.scope, span.name, span.kind, span.attributes).dialect == PLUMBING
-
-
-def _above(span: RawSpan, plumbing: Mapping[_Key, RawSpan], above: dict[_Key, str | None]) -> str | None:
-    """The id of the first ancestor that is no plumbing; each chain is walked once."""
-    chain: list[_Key] = []
-    parent_id = span.parent_id
-    while parent_id is not None:
-        key = (span.trace_id, parent_id)
-        if key in above:
-            parent_id = above[key]
-            break
-        if key not in plumbing:
-            break
-        above[key] = None  # an end for the walk, should the parents form a ring
-        chain.append(key)
-        parent_id = plumbing[key].parent_id
-    above.update(dict.fromkeys(chain, parent_id))
-    return parent_id
 
 
 def _rejoined(spans: Sequence[RawSpan]) -> Sequence[RawSpan]:

@@ -1,10 +1,11 @@
-"""Spans of coding agents made ready to be read: their events beside them, their plumbing taken out."""
+"""Spans of coding agents made ready to be read: their events beside them, ended where they end, their plumbing taken out."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from turntrace.core.agent_dialects import AGENT_ROWS
 from turntrace.core.agent_plumbing import without_plumbing
+from turntrace.core.continued_turns import with_continuations
 from turntrace.core.event_matching import with_events
 from turntrace.core.event_spans import Told
 from turntrace.core.model import RawSpan
@@ -18,4 +19,4 @@ def agent_spans(spans: Sequence[RawSpan], told: Told) -> Sequence[RawSpan]:
     """``spans`` as they are where no coding agent is among them; else with what its events tell."""
     if not told.candidates and not any(span.scope.startswith(_SCOPES) for span in spans):
         return spans
-    return without_plumbing(with_events(spans, told))
+    return without_plumbing(with_events(with_continuations(spans), told))

@@ -6,11 +6,14 @@ one the candidate becomes a span.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from turntrace.core import attributes as names
+from turntrace.core.agent_dialects import CODING_AGENTS
+from turntrace.core.ancestry import inherited, key_of
+from turntrace.core.dialect_facts import FACTS
 from turntrace.core.dialects import classify, describe
 from turntrace.core.event_spans import Candidate, Decision, Told, waiting
 from turntrace.core.event_table import REPORTS
@@ -24,6 +27,12 @@ _SLACK_NS: Final = 50_000_000
 
 _LOOK_BACK: Final = 64
 """How many spans that started earlier are compared with a candidate: a bound on the work."""
+
+_SESSIONS: Final = tuple(sorted({name for agent in CODING_AGENTS for name in FACTS[agent].session}))
+"""What coding agents call a session."""
+
+_TOKENS: Final = (names.INPUT_TOKENS, names.OUTPUT_TOKENS, "input_tokens", "output_tokens")
+"""Two calls that run together rarely consume the same."""
 
 _GENERATION: Final = "generation"
 _TOOL: Final = "tool_execution"
@@ -46,30 +55,13 @@ class _Known:
 def with_events(spans: Sequence[RawSpan], told: Told) -> list[RawSpan]:
     """``spans``, filled with what events say of them, and spans for what only events tell."""
     board = _Board(spans)
-    for candidate in (*_reports(spans), *told.candidates):
+    for candidate in (*board.reports(), *told.candidates):
         board.set(candidate)
     board.hang_attempts()
     calls = board.ends()
     for decision in told.decisions:
         board.decide(decision, calls)
     return board.result()
-
-
-def _reports(spans: Iterable[RawSpan]) -> Iterator[Candidate]:
-    """Spans of plumbing that are read like events, as those."""
-    rows = {row.name: row for row in REPORTS}
-    for span in spans:
-        row = rows.get(span.name)
-        if row is not None and row.needs in span.attributes:
-            copied = {name: span.attributes[name] for name in row.copied if name in span.attributes}
-            yield Candidate(
-                span=replace(span, attributes=copied),
-                phase=row.phase,
-                dialect=row.dialect,
-                session="",
-                source=row.name,
-                fills_only=True,
-            )
 
 
 class _Board:
@@ -80,13 +72,13 @@ class _Board:
         self._groups: dict[_Group, list[_Known]] = {}
         self._added: dict[_Group, list[_Known]] = {}
         self._by_call: dict[tuple[_Group, str], _Known] = {}
+        self._sessions = inherited(spans, _session_of)
         for span in sorted(spans, key=lambda one: (one.start_ns, one.span_id)):
             verdict = classify(span.scope, span.name, span.kind, span.attributes)
             if verdict.phase is not None:
                 facts = describe(verdict, span.name, span.attributes)
-                known = _Known(
-                    span=span, session=facts.session_id or "", call=_call_of(span), tool=facts.tool or ""
-                )
+                session = self._sessions.get(key_of(span), "")
+                known = _Known(span=span, session=session, call=_call_of(span), tool=facts.tool or "")
                 self._know(self._groups, (verdict.dialect, verdict.phase), known)
         self._starts = {group: [one.span.start_ns for one in known] for group, known in self._groups.items()}
 
@@ -94,6 +86,22 @@ class _Board:
         groups.setdefault(group, []).append(known)
         if known.call:
             self._by_call.setdefault((group, known.call), known)
+
+    def reports(self) -> Iterator[Candidate]:
+        """Spans of plumbing that are read like events, as those."""
+        rows = {row.name: row for row in REPORTS}
+        for span in self._spans:
+            row = rows.get(span.name)
+            if row is not None and row.needs in span.attributes:
+                copied = {name: span.attributes[name] for name in row.copied if name in span.attributes}
+                yield Candidate(
+                    span=replace(span, attributes=copied),
+                    phase=row.phase,
+                    dialect=row.dialect,
+                    session=self._sessions.get(key_of(span), ""),
+                    source=row.name,
+                    fills_only=True,
+                )
 
     def set(self, candidate: Candidate) -> None:
         """Match a candidate with a span, or keep it as one that is missing."""
@@ -164,10 +172,10 @@ class _Board:
 
     def result(self) -> list[RawSpan]:
         """All spans: as they came, filled, and those that were missing."""
-        filled = {_key(one.span): one.span for group in self._groups.values() for one in group}
-        kept = [filled.get(_key(span), span) for span in self._spans]
+        filled = {key_of(one.span): one.span for group in self._groups.values() for one in group}
+        kept = [filled.get(key_of(span), span) for span in self._spans]
         added = [one.span for group in self._added.values() for one in group]
-        here = {_key(span) for span in (*kept, *added)}
+        here = {key_of(span) for span in (*kept, *added)}
         # below the span that the event was written under, if that one is here
         return kept + [
             span if (span.trace_id, span.parent_id) in here else replace(span, parent_id=None)
@@ -175,8 +183,10 @@ class _Board:
         ]
 
 
-def _key(span: RawSpan) -> tuple[str, str]:
-    return span.trace_id, span.span_id
+def _session_of(span: RawSpan) -> str | None:
+    """The session that a span tells, plumbing too."""
+    found = (span.attributes.get(name) for name in _SESSIONS)
+    return next((session for session in found if isinstance(session, str) and session), None)
 
 
 def _below(parent: RawSpan, span: RawSpan) -> RawSpan:
@@ -194,7 +204,10 @@ def _overlap_ns(one: RawSpan, other: RawSpan) -> int:
 
 
 def _agrees(known: _Known, candidate: Candidate) -> bool:
-    """Whether nothing that both tell tells them apart: the session, the tool, the id of its call."""
-    tools = known.tool, candidate.span.attributes.get(names.TOOL_NAME)
+    """Whether nothing that both tell tells them apart: the session, the tool, the id of its call, tokens."""
+    mine, others = known.span.attributes, candidate.span.attributes
+    tools = known.tool, others.get(names.TOOL_NAME)
     pairs = ((known.session, candidate.session), (known.call, candidate.call), tools)
-    return all(not one or not other or one == other for one, other in pairs)
+    return all(not one or not other or one == other for one, other in pairs) and all(
+        str(mine[name]) == str(others[name]) for name in _TOKENS if name in mine and name in others
+    )
