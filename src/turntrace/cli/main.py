@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from turntrace.cli import check, collect, demo, doctor, report, run, send
+from turntrace.cli import check, collect, convert, demo, doctor, report, run, send
 from turntrace.cli.output import UsageError, say
 from turntrace.errors import TurntraceError
 from turntrace.version import VERSION
@@ -86,7 +86,16 @@ def start(
         report.newest()
 
 
-for _command in (demo, report, run, collect, check, send, doctor):  # the order of the help and of its panels
+for _command in (
+    demo,
+    report,
+    run,
+    collect,
+    check,
+    convert,
+    send,
+    doctor,
+):  # the order of the help and of its panels
     _command.register(app)
 
 

@@ -6,7 +6,7 @@ from turntrace.core.results import Totals
 from turntrace.report.case import Case
 from turntrace.report.strings import printable
 
-__all__ = ["tsv"]
+__all__ = ["cell", "tsv"]
 
 _COLUMNS = (
     "run_id",
@@ -30,11 +30,11 @@ def tsv(cases: Iterable[Case]) -> Iterator[str]:
     """
     yield "\t".join(_COLUMNS) + "\n"
     for case in cases:
-        run_id = _text(case.turn.run_id)
+        run_id = cell(case.turn.run_id)
         for phase in case.attribution.phases:
-            yield _line(run_id, _text(phase.name), "", phase)
+            yield _line(run_id, cell(phase.name), "", phase)
             for part in phase.by:
-                yield _line(run_id, _text(phase.name), _text(part.name), part)
+                yield _line(run_id, cell(phase.name), cell(part.name), part)
         if case.attribution.unattributed_ns is not None:
             blanks = [""] * (len(_COLUMNS) - 5)
             yield (
@@ -57,7 +57,7 @@ def _line(run_id: str, phase: str, name: str, totals: Totals) -> str:
     return "\t".join((run_id, phase, name, *cells)) + "\n"
 
 
-def _text(text: str) -> str:
+def cell(text: str) -> str:
     """One cell: no tab, no line end, and nothing that a spreadsheet would run as a formula."""
     if text.startswith(_FORMULA_STARTS):
         return f"\\x{ord(text[0]):02x}{printable(text[1:])}"

@@ -1,0 +1,1 @@
+"""Many trace files in one embedded database (DuckDB, extra ``query``)."""

@@ -1,0 +1,44 @@
+"""Rows of spans as a Parquet file, written by DuckDB."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+
+from turntrace.core.exports.span_rows import COLUMNS
+from turntrace.query.connection import connect, literal
+
+__all__ = ["write_parquet"]
+
+
+def write_parquet(rows: Iterable[tuple[Any, ...]], path: Path) -> None:
+    """Write rows of COLUMNS to ``path``, compressed with zstd.
+
+    Raises:
+        MissingExtraError: when duckdb is not installed.
+        OSError: when the file cannot be written.
+    """
+    with TemporaryDirectory(prefix="turntrace-") as name:
+        folder = Path(name)
+        database = connect(folder, "Parquet")
+        lines = folder / "rows.ndjson"
+        with lines.open("wb") as file:
+            file.writelines(
+                orjson.dumps(dict(zip(COLUMNS, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
+                for row in rows
+            )
+        made = folder / "rows.parquet"
+        with database:
+            database.execute(
+                f"COPY (SELECT * FROM read_json({literal(str(lines))}, format='newline_delimited',"
+                f" columns={_columns()})) TO {literal(str(made))} (FORMAT parquet, COMPRESSION zstd)"
+            )
+        with made.open("rb") as source, path.open("wb") as target:
+            while chunk := source.read(1 << 20):
+                target.write(chunk)
+
+
+def _columns() -> str:
+    return "{" + ", ".join(f"{name}: '{kind}'" for name, kind in COLUMNS.items()) + "}"
