@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from turntrace.cli.output import show, write
+from turntrace.cli.output import UsageError, show, write
 from turntrace.cli.overview import overview, trace_pointer
 from turntrace.cli.selection import Selection, choose, load
+from turntrace.core.beside import beside
+from turntrace.report.beside import beside_json, beside_view
 from turntrace.report.blocks import Block, Pointers
 from turntrace.report.case import Case
 from turntrace.report.critical import critical_table
@@ -21,6 +23,8 @@ from turntrace.report.tsv import tsv
 from turntrace.report.view import Choice, heading, turn_view
 
 __all__ = ["ByOption", "Format", "newest", "register"]
+
+_TWO = 2
 
 
 class Format(StrEnum):
@@ -77,6 +81,9 @@ def report(
     ] = None,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many rows of a long list.")] = 5,
     everything: Annotated[bool, typer.Option("--all", help="Fold nothing.")] = False,
+    side_by_side: Annotated[
+        bool, typer.Option("--beside", help="Two files beside each other: medians and differences.")
+    ] = False,
 ) -> None:
     """Show where the wall time of one or many turns went.
 
@@ -89,9 +96,13 @@ def report(
         turntrace report run.ndjson --by tool
         turntrace report run.ndjson --turn slowest --critical-path
         turntrace report *.ndjson --json -o report.json
+        turntrace report before.ndjson after.ndjson --beside
     """
     if as_json:
         output_format = Format.JSON
+    if side_by_side:
+        _beside(files or (), output_format, output)
+        return
     rule, wanted = (turn, None) if turn and "=" in turn else (None, turn)
     selection = load(files or (), rule)
     choice = Choice(by=by.value, top=top, everything=everything)
@@ -104,6 +115,21 @@ def report(
         write(_encoded(tsv(shown.cases)), output)
     else:
         _print(list(_blocks(shown, choice, tree=tree, critical_path=critical_path)), output_format, output)
+
+
+def _beside(files: Sequence[str], output_format: Format, output: str | None) -> None:
+    """Two files beside each other.
+
+    Raises:
+        UsageError: when there are not two, or when the format has no such form.
+    """
+    if len(files) != _TWO or output_format is Format.TSV:
+        raise UsageError("--beside takes two files, as text, markdown, github or json")
+    found = beside(*([(case.turn, case.attribution) for case in load([path]).outermost] for path in files))
+    if output_format is Format.JSON:
+        write([beside_json(found, files)], output)
+    else:
+        _print(beside_view(found, files), output_format, output)
 
 
 def _encoded(pieces: Iterable[str]) -> Iterator[bytes]:
