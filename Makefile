@@ -3,12 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-COVERED := $(BIN)/coverage run -m pytest -m 'not slow and not index and not agents and not servers'
+COVERED := $(BIN)/coverage run -m pytest -m 'not slow and not index and not agents and not servers and not browser'
 # half of the tests by their time, of those that measure none: they run beside the others
 APART := tests/core tests/files tests/report tests/demo tests/frameworks tests/agents tests/stack tests/dashboards \
 	tests/cli tests/collect tests/test_framework_traces.py
 
-.PHONY: demo test check lint types layers prose cover cover-apart cover-rest size slow test-index bench frameworks agents test-agents test-some-agents servers test-servers test-all clean
+.PHONY: demo test check lint types layers prose cover cover-apart cover-rest size slow test-index bench frameworks agents test-agents test-some-agents servers test-servers web browser test-browser test-all clean
 
 demo: $(STAMP)  ## run the bundled agent and print where its turn went
 	$(BIN)/turntrace demo
@@ -80,8 +80,22 @@ servers: $(STAMP)  ## build Jaeger, the collector and Prometheus from their Go m
 test-servers: servers  ## what arrives in Jaeger and Prometheus, against the real programs
 	TURNTRACE_REQUIRE=servers $(BIN)/python -m pytest -m servers tests/stack
 
-test-all: $(STAMP)  ## every test that needs server binaries or agents: builds and starts what they need
-	$(BIN)/python tests/stages.py test-index servers test-servers test-some-agents
+web/node_modules: web/package.json web/package-lock.json
+	cd web && npm ci --no-audit --no-fund --silent
+	touch web/node_modules
+
+web: web/node_modules  ## build the page of `turntrace view` from web/ into the package; needs npm
+	cd web && npm run --silent check && npm run --silent build
+
+browser: $(STAMP) web/node_modules  ## what test-browser needs: playwright, and Debian's chromium where it is missing
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	$(BIN)/python tests/browser/install.py
+
+test-browser: browser  ## the page of `turntrace view` in a real chromium
+	TURNTRACE_REQUIRE=browser $(BIN)/python -m pytest -m browser tests/browser
+
+test-all: $(STAMP)  ## every test that needs server binaries, agents or a browser: builds and starts what they need
+	$(BIN)/python tests/stages.py test-index servers test-servers test-some-agents browser test-browser
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turntrace needs Python 3.11 or newer")'

@@ -27,7 +27,6 @@ def test_help_shows_panels_and_only_what_exists(run):
     assert {"Look", "Files"} <= set(panels)
     listed = {line[1:].split()[0] for line in shown.splitlines() if re.match(r"│ [a-z]", line)}
     assert listed == set(COMMANDS)
-    assert "view" not in listed
 
 
 @pytest.mark.parametrize("command", COMMANDS)

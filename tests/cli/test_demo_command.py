@@ -26,7 +26,7 @@ def test_the_demo_records_and_reports(execute, run, empty):
     assert "\n 1  retry_wait   one 429 in round 2; nothing else ran while it waited " in shown
     trace, first, second = shown.splitlines()[-3:]
     assert re.fullmatch(r"trace  demo\.ndjson +\d\d spans, \d+ kB, no prompts or outputs inside", trace)
-    assert first.startswith("next   turntrace report demo.ndjson --tree ")
+    assert first.startswith("next   turntrace view demo.ndjson ")
     assert second.startswith("       turntrace run -- python agent.py ")
     assert run("check", "demo.ndjson", "--contract", "--min-coverage", "0.95").exit_code == 0
     [turn] = json.loads(run("report", "demo.ndjson", "--json").stdout)["turns"]
@@ -41,6 +41,17 @@ def test_the_default_file_is_the_newest_of_the_folder(execute, run, empty):
     [trace] = Path(".turntrace").glob("*-demo.ndjson")
     assert f"trace  {trace}" in result.stdout.decode()
     assert f"trace  {trace}" in run().stdout
+
+
+def test_the_demo_as_a_picture(execute, empty):
+    """With --view there is a page too; without a terminal no browser is started."""
+    result = execute("demo", "--view", "--service", "0.01")
+    assert result.returncode == 0, result.stderr
+    [trace] = Path(".turntrace").glob("*-demo.ndjson")
+    page = trace.with_suffix(".html")
+    assert page.read_bytes().startswith(b"<!doctype html>")
+    assert f"view  {page} " in result.stdout.decode()
+    assert "next   turntrace view  " in result.stdout.decode()
 
 
 @pytest.mark.parametrize("variable", ["TURNTRACE_DISABLED", "OTEL_SDK_DISABLED"])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,13 +23,13 @@ def trace(write_trace):
 
 
 def test_a_file_gets_the_table_and_the_line_that_names_it(run, trace):
-    """Piped: the plain table at 100 columns, then the file with its spans and size."""
+    """Piped: the plain table at 100 columns, the file with its spans and size, what to type next."""
     result = run("report", trace)
     assert result.exit_code == 0
     assert result.stdout.startswith(TABLE)
-    last = result.stdout.splitlines()[-1]
-    assert last.startswith("trace  run.ndjson   26 spans, ")
-    assert last.endswith(" kB")
+    named, following = result.stdout.splitlines()[-2:]
+    assert re.fullmatch(r"trace  run\.ndjson +26 spans, \d+ kB", named)
+    assert following.startswith("next   turntrace view run.ndjson   the same as a picture")
     assert result.stderr == ""
 
 

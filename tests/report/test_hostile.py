@@ -74,22 +74,31 @@ def test_json_holds_the_strings_as_they_are():
 
 
 class Tags(HTMLParser):
-    """The tags of a document."""
+    """The tags and the text of a document."""
 
     def __init__(self):
         super().__init__()
         self.tags = []
+        self.text = ""
 
     def handle_starttag(self, tag, attrs):
         """Note a tag."""
         self.tags.append(tag)
 
+    def handle_data(self, data):
+        """Note a text."""
+        self.text += data
+
 
 def test_html_has_no_tag_of_the_datas():
-    """A notebook gets one element with escaped text."""
+    """A notebook gets a table with escaped text."""
     parser = Tags()
     parser.feed(TurnReport.of(hostile())._repr_html_())
-    assert parser.tags == ["pre"]
+    ours = ["div", "p", "b", "br", "table", "caption", "thead", "tr", "th", "tbody", "td", "ol", "li"]
+    assert set(parser.tags) == set(ours)
+    assert parser.tags.count("b") == 1 + 1 + parser.tags.count("li")
+    assert "`</pre><script>alert(1)</script>" in parser.text
+    assert parser.text.replace("\u2003", " ").isprintable()  # what indents a tool
 
 
 def test_the_printed_report_and_its_repr_are_harmless():

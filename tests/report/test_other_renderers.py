@@ -195,7 +195,7 @@ def test_the_report_object():
     assert len(report.spans) == len(report.turn.spans) == 26
     assert report.usage.output_tokens == 214
     assert str(report).startswith("demo-agent · gpt-demo · ok ")
-    assert report._repr_html_().startswith("<pre>demo-agent · gpt-demo")
+    assert report._repr_html_().startswith("<div><p><b>demo-agent · gpt-demo")
     assert repr(report) == "<TurnReport 'demo-agent': 8420000000 ns, 26 spans>"
     assert json.loads(report.json())["turns"][0]["run_id"] == "run-1"
     assert report.case.turn is report.turn

@@ -7,8 +7,9 @@ from typing import Annotated, Final
 import typer
 
 from turntrace.cli.output import UsageError, say, show
-from turntrace.cli.overview import overview, trace_pointer
+from turntrace.cli.overview import next_pointer, overview, trace_pointer
 from turntrace.cli.selection import load
+from turntrace.cli.view import show_page
 from turntrace.config import Settings
 from turntrace.files.out import default_out
 from turntrace.report.blocks import Pointer, Pointers
@@ -24,6 +25,7 @@ def demo(
         str | None,
         typer.Option("--trace", metavar="OUT", help="Where the trace goes; a file in .turntrace if unset."),
     ] = None,
+    view: Annotated[bool, typer.Option("--view", help="Show it as a picture too, in the browser.")] = False,
     service: Annotated[
         float | None,
         typer.Option(
@@ -40,23 +42,25 @@ def demo(
 
         turntrace demo
         turntrace demo --trace demo.ndjson
+        turntrace demo --view
         turntrace demo --service 60
     """
     settings = Settings.from_env()
     path = _record(trace or settings.trace or default_out(), service)
     selection = load([_shown(path)])
     note = "" if settings.capture_content else _NO_CONTENT
-    hint = "turntrace report --tree" if trace is None else f"turntrace report {selection.paths[0]} --tree"
-    pointers = Pointers(rows=(trace_pointer(selection.paths[0], selection.cases, note), *_next(hint)))
-    show([*overview(selection), pointers])
+    trace_row = trace_pointer(selection.paths[0], selection.cases, note)
+    show([*overview(selection), Pointers(rows=(trace_row, *_next(selection.paths[0])))])
+    if view:
+        show_page(selection)
 
 
-def _next(hint: str) -> tuple[Pointer, ...]:
+def _next(path: str) -> tuple[Pointer, ...]:
     """What to type next."""
-    return (
-        Pointer(name="next", target=(hint,), note="every span with its own time"),
-        Pointer(name="", target=("turntrace run -- python agent.py",), note="your own agent, no code change"),
+    own = Pointer(
+        name="", target=("turntrace run -- python agent.py",), note="your own agent, no code change"
     )
+    return (*next_pointer(path), own)
 
 
 def _record(out: str, service: float | None) -> Path:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from turntrace.cli import check, collect, convert, demo, doctor, report, run, send
+from turntrace.cli import check, collect, convert, demo, doctor, report, run, send, view
 from turntrace.cli.output import UsageError, say
 from turntrace.errors import TurntraceError
 from turntrace.version import VERSION
@@ -89,6 +89,7 @@ def start(
 for _command in (
     demo,
     report,
+    view,
     run,
     collect,
     check,

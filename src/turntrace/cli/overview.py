@@ -1,9 +1,11 @@
 """What a command shows of the turns in a file: the overview, and the line that names the file."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from turntrace.cli.selection import Selection
+from turntrace.files.out import DEFAULT_FOLDER, newest
 from turntrace.report.blocks import Block, Pointer
 from turntrace.report.case import Case
 from turntrace.report.many import many_view
@@ -12,7 +14,7 @@ from turntrace.report.session import is_session, nested_table, session_view
 from turntrace.report.strings import Data
 from turntrace.report.view import DEFAULT_CHOICE, Choice, turn_view
 
-__all__ = ["overview", "trace_pointer"]
+__all__ = ["next_pointer", "overview", "trace_pointer"]
 
 
 def overview(selection: Selection, choice: Choice = DEFAULT_CHOICE) -> Iterator[Block]:
@@ -39,3 +41,13 @@ def trace_pointer(path: str, cases: Sequence[Case], note: str = "") -> Pointer:
     if file.is_file():
         figures += f", {size_text(file.stat().st_size)}"
     return Pointer(name="trace", target=(Data(path),), figures=figures, note=note)
+
+
+def next_pointer(path: str) -> tuple[Pointer, ...]:
+    """The line that says how to see the same as a picture; nothing for standard input, which is read by now."""
+    if path == "-":
+        return ()
+    is_newest = newest(Path(DEFAULT_FOLDER)) == Path(path)
+    command = "turntrace view" if is_newest else f"turntrace view {shlex.quote(path)}"
+    note = "the same as a picture (one HTML file, no network)"
+    return (Pointer(name="next", target=(Data(command),), note=note),)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from turntrace.cli.output import UsageError, show, write
-from turntrace.cli.overview import overview, trace_pointer
+from turntrace.cli.overview import next_pointer, overview, trace_pointer
 from turntrace.cli.selection import Selection, choose, load
 from turntrace.core.beside import beside
 from turntrace.report.beside import beside_json, beside_view
@@ -153,7 +153,8 @@ def _blocks(selection: Selection, choice: Choice, *, tree: bool, critical_path: 
     else:
         yield from overview(selection, choice)
     if len(selection.paths) == 1:
-        yield Pointers(rows=(trace_pointer(selection.paths[0], selection.cases),))
+        path = selection.paths[0]
+        yield Pointers(rows=(trace_pointer(path, selection.cases), *next_pointer(path)))
 
 
 def _details(case: Case, choice: Choice, *, tree: bool, critical_path: bool) -> Iterator[Block]:

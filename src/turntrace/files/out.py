@@ -24,6 +24,7 @@ __all__ = [
     "parts_of",
     "requests_folder",
     "requests_folders",
+    "safe_name",
 ]
 
 FILE_MODE: Final = 0o600

@@ -12,7 +12,7 @@ from turntrace.files.fragments import is_dead, parts_in
 from turntrace.files.lock import is_locked
 from turntrace.files.out import DEFAULT_FOLDER, FILE_MODE, parts_of, requests_folders
 
-__all__ = ["prepare"]
+__all__ = ["make_folder", "prepare"]
 
 _LONGEST_SUFFIX_BYTES: Final = 48
 """What stands behind the name in those of the files beside it: a trace id and a pid at most."""
@@ -28,7 +28,7 @@ def prepare(path: Path, *, truncate: bool) -> None:
         TraceWriteError: when the path is no regular file or cannot be written, or leaves no room for longer names beside it.
     """
     try:
-        _make_folder(path.parent)
+        make_folder(path.parent)
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             raise TraceWriteError(str(path), "not a regular file")
         _check_length(path)
@@ -40,7 +40,8 @@ def prepare(path: Path, *, truncate: bool) -> None:
         _clear(path)
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Create the folder of a file; the default one keeps itself out of version control."""
     folder.mkdir(parents=True, exist_ok=True)
     ignore = folder / ".gitignore"
     if folder.name == DEFAULT_FOLDER and not ignore.exists():

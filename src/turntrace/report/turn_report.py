@@ -1,7 +1,6 @@
 """The report of a turn as an object: figures to compute with, a table to print, HTML in a notebook."""
 
 from collections.abc import Mapping
-from html import escape
 from typing import Self
 
 from turntrace.core.model import Turn
@@ -9,6 +8,7 @@ from turntrace.core.results import Attribution, PhaseTotals, SpanTimes
 from turntrace.core.usage import UsageTotals
 from turntrace.report.case import Case, examine, turn_name
 from turntrace.report.json_report import json_report
+from turntrace.report.page.static_table import static_html
 from turntrace.report.strings import printable
 from turntrace.report.text import text
 from turntrace.report.view import turn_view
@@ -19,7 +19,7 @@ __all__ = ["TurnReport"]
 class TurnReport:
     """Where one turn's wall time went. All times are integer nanoseconds; None is unknown.
 
-    ``print(report)`` is the table of the command line; alone in a notebook cell it is the same as HTML.
+    ``print(report)`` is the table of the command line; alone in a notebook cell it is the same as a table of HTML.
     """
 
     __slots__ = ("_case",)
@@ -99,4 +99,4 @@ class TurnReport:
         return f"<TurnReport {printable(turn_name(self.turn))!r}: {wall}, {len(self.spans)} spans>"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(text(turn_view(self._case), bars=True))}</pre>"
+        return static_html(turn_view(self._case))

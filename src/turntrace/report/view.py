@@ -20,7 +20,16 @@ from turntrace.report.rounds import round_table
 from turntrace.report.strings import UNKNOWN, Data, Words, joined
 from turntrace.report.tables import wall_table
 
-__all__ = ["DEFAULT_CHOICE", "By", "Choice", "heading", "turn_view"]
+__all__ = [
+    "DEFAULT_CHOICE",
+    "By",
+    "Choice",
+    "accounted",
+    "heading",
+    "stopped_table",
+    "turn_view",
+    "warning_counts",
+]
 
 By = Literal["phase", "round", "tool", "model", "span"]
 
@@ -49,7 +58,7 @@ def turn_view(case: Case, choice: Choice = DEFAULT_CHOICE) -> tuple[Block, ...]:
     unit = unit_for(case.attribution.wall_ns)
     blocks: list[Block | None] = [heading(case, unit), facts_of([case])]
     if case.attribution.wall_ns is None:
-        blocks += [_stopped_table(case), _warnings(case)]
+        blocks += [stopped_table(case), _warnings(case)]
     elif choice.by == "phase":
         blocks += [
             _table(case, choice, unit),
@@ -95,10 +104,11 @@ def _table(case: Case, choice: Choice, unit: Unit) -> Table:
         phase = "tool_execution" if choice.by == "tool" else "generation"
         items = items_by_name(case, phase, everything=choice.everything)
     rows = (*items, unattributed_item(case, unit))
-    return wall_table(_TITLES[choice.by], rows, unit, _accounted(case), titles)
+    return wall_table(_TITLES[choice.by], rows, unit, accounted(case), titles)
 
 
-def _accounted(case: Case) -> Words:
+def accounted(case: Case) -> Words:
+    """How much of the wall the phases cover; nothing where there is no wall."""
     attribution = case.attribution
     unattributed_ns = attribution.unattributed_ns or 0
     if not attribution.wall_ns:
@@ -108,7 +118,7 @@ def _accounted(case: Case) -> Words:
     return (f"accounted for {percent_text(PERCENT - missing)} %",)
 
 
-def _stopped_table(case: Case) -> Table:
+def stopped_table(case: Case) -> Table:
     """What is known of a turn without a window: counts and exclusive times."""
     unit = unit_for(None)
     return Table(
@@ -132,13 +142,19 @@ def _stopped_row(case: Case, totals: Totals, unit: Unit) -> Row:
 
 def _warnings(case: Case) -> Facts | None:
     """How many warnings there are, by code, so that a reader knows when to distrust a figure."""
-    counts: dict[str, int] = {}
-    for code in _codes((*case.turn.warnings, *case.attribution.warnings), case):
-        counts[code] = counts.get(code, 0) + 1
+    counts = warning_counts(case)
     if not counts:
         return None
-    named = (((f"{count} x ", Data(code)), "") for code, count in sorted(counts.items()))
+    named = (((f"{count} x ", Data(code)), "") for code, count in counts.items())
     return Facts(parts=((("warnings",), ""), *named))
+
+
+def warning_counts(case: Case) -> dict[str, int]:
+    """How often each warning was given, by code in alphabetical order."""
+    counts: dict[str, int] = {}
+    for code in sorted(_codes((*case.turn.warnings, *case.attribution.warnings), case)):
+        counts[code] = counts.get(code, 0) + 1
+    return counts
 
 
 def _codes(warnings: Iterable[Warn], case: Case) -> list[str]:

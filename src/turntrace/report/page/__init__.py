@@ -1,0 +1,1 @@
+"""The page of ``turntrace view``: one HTML file that holds the report and everything that draws it."""

@@ -1,0 +1,476 @@
+// The waterfall: labels as elements, bars on a canvas beside them, one time axis above both.
+
+import { scaleLinear } from "d3-scale";
+import { select } from "d3-selection";
+import { zoom, zoomIdentity, type D3ZoomEvent, type ZoomBehavior, type ZoomTransform } from "d3-zoom";
+import type { Turn } from "./document";
+import { h, short } from "./dom";
+import { time, type Unit } from "./format";
+import { axisPx, markOf, paintAxis, paintRows, roundItems, ROW_PX, type Colors, type Scene, type Sheet } from "./paint";
+import { color, isHatched } from "./phases";
+import { VirtualRows } from "./rows";
+import { buildTree, ownParts, reveal, visible, type Item, type Tree } from "./tree";
+
+const PRINTED_ROWS = 250;
+const DEEPEST_INDENT = 12;
+const INDENT_PX = 12;
+const MOST_ZOOM_NS = 1_000;
+const LEAST_SEEN_PX = 12;
+
+export class Waterfall {
+  readonly element: HTMLElement;
+  private readonly axis = h("canvas", { class: "wf-axis", "aria-hidden": "true" });
+  private readonly bars = h("canvas", { class: "wf-bars", "aria-hidden": "true" });
+  private readonly holder: HTMLElement;
+  private readonly scroller: HTMLElement;
+  private readonly tip = h("div", { class: "wf-tip", "aria-hidden": "true", hidden: true });
+  private readonly tree: Tree;
+  private readonly zoom: ZoomBehavior<HTMLCanvasElement, unknown>;
+  private readonly virtual: VirtualRows;
+  private rows: Item[] = [];
+  private path: Scene["path"] = [];
+  private transform: ZoomTransform = zoomIdentity;
+  private phase: string | null = null;
+  private selected: Item | null = null;
+  private colors: Colors | null = null;
+  private waiting = false;
+
+  constructor(
+    private readonly turn: Turn,
+    name: string,
+    private readonly unit: Unit,
+    private readonly onSelect: (item: Item) => void,
+  ) {
+    this.tree = buildTree(turn, name);
+    this.holder = h("div", {
+      class: "wf-rows",
+      role: "treegrid",
+      tabindex: 0,
+      "aria-label": "Spans of the turn by round, in order of time",
+      onkeydown: (event: KeyboardEvent) => this.key(event),
+    });
+    this.scroller = h("div", { class: "wf-scroll" }, this.holder, this.bars);
+    this.element = h("div", { class: "wf" }, this.tools(), this.axis, this.scroller, this.tip);
+    this.zoom = this.zooming();
+    this.virtual = new VirtualRows(this.scroller, this.holder, ROW_PX, (at) => this.row(at), () => this.paintSoon());
+    this.listen();
+    this.relist();
+  }
+
+  private tools(): HTMLElement {
+    const button = (text: string, title: string, act: () => void): HTMLElement =>
+      h("button", { type: "button", title, onclick: act }, text);
+    const key = (sample: string, text: string): HTMLElement =>
+      h("span", { class: "key" }, h("i", { class: `key-${sample}`, "aria-hidden": "true" }), text);
+    return h(
+      "div",
+      { class: "wf-tools" },
+      h(
+        "span",
+        { class: "buttons" },
+        button("Zoom in", "Zoom in (+)", () => this.zoomBy(2)),
+        button("Zoom out", "Zoom out (-)", () => this.zoomBy(0.5)),
+        button("Whole turn", "Show the whole turn (0)", () => this.fit(null)),
+        button("Expand", "Open every row", () => this.openAll(true)),
+        button("Collapse", "Close every round", () => this.openAll(false)),
+      ),
+      key("critical", "critical path: what the turn was waiting for"),
+      key("own", "own time"),
+      key("covered", "its children's time"),
+      key("wait", "waiting for a person or a process"),
+      key("gap", "? unattributed"),
+      h("span", { class: "key" }, "↻ retry"),
+      h("span", { class: "key" }, "✕ failed"),
+    );
+  }
+
+  private zooming(): ZoomBehavior<HTMLCanvasElement, unknown> {
+    return zoom<HTMLCanvasElement, unknown>()
+      .filter((event: MouseEvent) => {
+        if (event.type === "wheel") return event.ctrlKey || event.metaKey;
+        return event.type !== "dblclick" && !event.button;
+      })
+      .on("zoom", (event: D3ZoomEvent<HTMLCanvasElement, unknown>) => {
+        const moved = event.transform.y - this.transform.y;
+        const source = event.sourceEvent as Event | null;
+        if (source?.type === "mousemove" && event.transform.k === this.transform.k) this.scroller.scrollTop -= moved;
+        this.transform = event.transform;
+        this.tip.hidden = true;
+        this.paintSoon();
+      });
+  }
+
+  private listen(): void {
+    select(this.bars).call(this.zoom);
+    this.bars.addEventListener("wheel", (event) => {
+      if (event.ctrlKey || event.metaKey) return;
+      const across = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
+      if (Math.abs(across) <= Math.abs(event.shiftKey ? 0 : event.deltaY)) return;
+      event.preventDefault();
+      this.panBy(across);
+    });
+    this.bars.addEventListener("click", (event) => {
+      const item = this.itemAt(event);
+      if (item) this.choose(item);
+    });
+    this.bars.addEventListener("dblclick", (event) => {
+      const item = this.itemAt(event);
+      if (item) this.fit(item);
+    });
+    this.bars.addEventListener("mousemove", (event) => this.hover(event));
+    this.bars.addEventListener("mouseleave", () => (this.tip.hidden = true));
+    new ResizeObserver(() => this.resize()).observe(this.scroller);
+    window.addEventListener("beforeprint", () => this.print(true));
+    window.addEventListener("afterprint", () => this.print(false));
+  }
+
+  private print(on: boolean): void {
+    if (!this.element.isConnected) return;
+    this.colors = null;
+    this.virtual.forPrint(on ? PRINTED_ROWS : 0);
+    this.resize();
+    this.paint();
+  }
+
+  /** Show the spans of one phase only, or all of them. */
+  filter(phase: string | null): void {
+    this.phase = phase;
+    this.relist();
+  }
+
+  themeChanged(): void {
+    this.colors = null;
+    this.paintSoon();
+  }
+
+  /** Select a span from outside, open what is above it, and bring it into view. */
+  show(span_id: string): void {
+    const item = this.tree.byId.get(span_id);
+    if (!item) return;
+    reveal(item);
+    this.selected = item;
+    this.relist();
+    if (!this.rows.includes(item)) {
+      this.phase = null;
+      this.relist();
+    }
+    this.virtual.scrollTo(this.rows.indexOf(item));
+    this.enlarge(item);
+  }
+
+  /** Zoom to an item that is too narrow to be seen; to its round, where it has one. */
+  private enlarge(item: Item): void {
+    const x = this.scale();
+    const seen = x(Math.min(item.end, x.invert(this.plotPx))) - x(Math.max(item.start, x.invert(0)));
+    if (seen >= LEAST_SEEN_PX) return;
+    let around = item;
+    while (around.parent?.parent && (x(around.end) - x(around.start)) * 20 < this.plotPx && around.kind !== "round") around = around.parent;
+    this.fit(around);
+  }
+
+  item(span_id: string): Item | undefined {
+    return this.tree.byId.get(span_id);
+  }
+
+  private choose(item: Item): void {
+    this.selected = item;
+    this.virtual.update(this.rows.length);
+    this.virtual.scrollTo(this.rows.indexOf(item));
+    this.markActive();
+    this.onSelect(item);
+  }
+
+  private relist(): void {
+    this.rows = visible(this.tree, this.phase);
+    const at = new Map(this.rows.map((item, index) => [item, index]));
+    const rowOf = (id: string | null): number => {
+      let item: Item | null = (id === null ? null : this.tree.byId.get(id)) ?? this.tree.turn;
+      while (item && !at.has(item)) item = item.parent;
+      return item ? (at.get(item) ?? 0) : 0;
+    };
+    this.path = this.turn.critical_path
+      .map((part) => ({ start: part.start_ns, end: part.end_ns, row: rowOf(part.span_id) }))
+      .reverse();
+    this.scroller.style.height = `${this.rows.length * ROW_PX + 2}px`;
+    this.holder.setAttribute("aria-rowcount", String(this.rows.length));
+    this.virtual.update(this.rows.length);
+    this.markActive();
+  }
+
+  private markActive(): void {
+    const index = this.selected ? this.rows.indexOf(this.selected) : -1;
+    if (index >= 0) this.holder.setAttribute("aria-activedescendant", `row-${index}`);
+    else this.holder.removeAttribute("aria-activedescendant");
+  }
+
+  private row(index: number): HTMLElement {
+    const item = this.rows[index] as Item;
+    const isParent = item.children.length > 0;
+    const indent = Math.min(item.level - 1, DEEPEST_INDENT) * INDENT_PX;
+    const twisty = h("span", { class: "twisty", "aria-hidden": "true" }, isParent ? (item.open ? "▾" : "▸") : "");
+    const swatch = h("i", {
+      class: isHatched(item.phase) ? "swatch hatched" : "swatch",
+      "aria-hidden": "true",
+      "style:background-color": item.span ? color(item.phase) : "transparent",
+    });
+    const mark = markOf(item);
+    const cell = h(
+      "span",
+      { role: "gridcell", class: "wf-label", "style:padding-left": `${indent}px`, title: short(this.describe(item), 300) },
+      twisty,
+      item.span ? swatch : null,
+      h("span", { class: "wf-name" }, short(item.label)),
+      mark ? h("span", { class: "wf-mark" }, ` ${mark}`) : null,
+      this.roundNote(item),
+      item.critical ? h("span", { class: "wf-critical", title: "on the critical path" }, "●") : null,
+    );
+    return h(
+      "div",
+      {
+        role: "row",
+        id: `row-${index}`,
+        class: `wf-row wf-${item.kind}${item === this.selected ? " selected" : ""}`,
+        "aria-level": item.level,
+        "aria-rowindex": index + 1,
+        "aria-selected": item === this.selected ? "true" : "false",
+        "aria-expanded": isParent ? String(item.open) : null,
+        onclick: (event: MouseEvent) => this.clickRow(item, event),
+      },
+      cell,
+    );
+  }
+
+  private roundNote(item: Item): HTMLElement | null {
+    const tools = item.round?.tools ?? [];
+    return tools.length ? h("span", { class: "wf-note" }, short(tools.join(", "), 60)) : null;
+  }
+
+  private clickRow(item: Item, event: MouseEvent): void {
+    const onTwisty = event.target instanceof Element && event.target.classList.contains("twisty");
+    if (item.children.length && (onTwisty || item.kind === "round")) this.toggle(item);
+    if (!onTwisty) this.choose(item);
+  }
+
+  private toggle(item: Item): void {
+    item.open = !item.open;
+    this.relist();
+    if (item.open && item.kind === "round") this.enlarge(item);
+  }
+
+  private openAll(open: boolean): void {
+    for (const item of [this.tree.turn, ...roundItems(this.tree.turn)]) {
+      if (item.kind !== "turn") item.open = open || item.kind !== "round";
+    }
+    this.relist();
+  }
+
+  /** A sentence for those who do not see the bar, and for the tip over it. */
+  describe(item: Item): string {
+    const parts = [item.label];
+    if (item.phase && item.phase !== item.label) parts.push(item.phase);
+    if (item.kind === "round") parts.push(time(item.round?.wall_ns ?? null, this.unit));
+    else parts.push(`took ${time(item.end - item.start, this.unit)}`);
+    if (item.span) {
+      parts.push(`own ${time(item.span.exclusive_ns, this.unit)}`);
+      const { critical_ns } = item.span;
+      if (critical_ns) parts.push(`critical path ${time(critical_ns, this.unit)}`);
+      else if (critical_ns === 0) parts.push("not on the critical path");
+      if (item.span.outcome && item.span.outcome !== "ok") parts.push(item.span.outcome);
+    }
+    return parts.join(" · ");
+  }
+
+  // -- time axis ------------------------------------------------------------------------------------------
+
+  private get plotPx(): number {
+    return this.bars.clientWidth || 1;
+  }
+
+  private scale() {
+    const base = scaleLinear().domain([this.tree.start, this.tree.end]).range([0, this.plotPx - 56]);
+    return this.transform.rescaleX(base);
+  }
+
+  private resize(): void {
+    const { clientWidth } = this.bars;
+    const height = this.scroller.clientHeight;
+    size(this.bars, clientWidth, height);
+    size(this.axis, clientWidth, axisPx(this.turn));
+    this.axis.style.width = `${clientWidth}px`; // without the gutter of the scrollbar, as the bars are
+    const longest = Math.max((this.tree.end - this.tree.start) / MOST_ZOOM_NS, 1);
+    this.zoom
+      .extent([
+        [0, 0],
+        [clientWidth, 1],
+      ])
+      .translateExtent([
+        [0, -Infinity],
+        [clientWidth, Infinity],
+      ])
+      .scaleExtent([1, longest]);
+    this.paint();
+  }
+
+  private zoomBy(factor: number): void {
+    this.zoom.scaleBy(select(this.bars), factor);
+  }
+
+  private panBy(px: number): void {
+    this.zoom.translateBy(select(this.bars), -px / this.transform.k, 0);
+  }
+
+  /** Make an item as wide as the plot; without one the whole turn. */
+  fit(item: Item | null): void {
+    const target = select(this.bars);
+    if (!item || item.end <= item.start) {
+      this.zoom.transform(target, zoomIdentity);
+      return;
+    }
+    const px = this.plotPx - 56;
+    const per = px / (this.tree.end - this.tree.start);
+    const k = Math.min(px / ((item.end - item.start) * per * 1.3), (this.tree.end - this.tree.start) / MOST_ZOOM_NS);
+    const middle = ((item.start + item.end) / 2 - this.tree.start) * per;
+    this.zoom.transform(target, zoomIdentity.translate(px / 2 - middle * k, 0).scale(k));
+  }
+
+  // -- painting -------------------------------------------------------------------------------------------
+
+  private paintSoon(): void {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => this.paint());
+  }
+
+  private paint(): void {
+    this.waiting = false;
+    this.colors ??= readColors(this.element);
+    const x = this.scale();
+    const scene: Scene = {
+      turn: this.turn,
+      tree: this.tree,
+      rows: this.rows,
+      unit: this.unit,
+      selected: this.selected,
+      path: this.path,
+    };
+    const sheet = (canvas: HTMLCanvasElement): Sheet | null => {
+      const context = canvas.getContext("2d");
+      if (!context || !this.colors) return null;
+      context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+      const { clientWidth: width, clientHeight: height } = canvas;
+      return { context, x, width, height, scroll: this.scroller.scrollTop, colors: this.colors };
+    };
+    const bars = sheet(this.bars);
+    const axis = sheet(this.axis);
+    if (bars) paintRows(scene, bars);
+    if (axis) paintAxis(scene, axis);
+  }
+
+  // -- pointer and keys -----------------------------------------------------------------------------------
+
+  private itemAt(event: MouseEvent): Item | null {
+    const item = this.rows[Math.floor((event.offsetY + this.scroller.scrollTop) / ROW_PX)];
+    if (!item) return null;
+    if (item.kind !== "round" || item.open) return item;
+    const at = this.scale().invert(event.offsetX);
+    return roundItems(item).find((inner) => inner.phase !== null && covers(ownParts(inner), at)) ?? item;
+  }
+
+  private hover(event: MouseEvent): void {
+    const item = this.itemAt(event);
+    const x = this.scale();
+    const isOver = item && event.offsetX >= x(item.start) - 4 && event.offsetX <= x(item.end) + 4;
+    this.tip.hidden = !isOver;
+    if (!item || !isOver) return;
+    this.tip.textContent = short(this.describe(item), 300);
+    const box = this.element.getBoundingClientRect();
+    const left = Math.min(event.clientX - box.left + 12, box.width - Math.min(this.tip.offsetWidth, box.width));
+    this.tip.style.left = `${Math.max(left, 0)}px`;
+    this.tip.style.top = `${event.clientY - box.top + 18}px`;
+  }
+
+  /** Keys of the waterfall: rows, opening and closing, zooming and panning. */
+  key(event: KeyboardEvent): void {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.shiftKey && event.key.startsWith("Arrow")) {
+      const step = this.plotPx / 6;
+      if (event.key === "ArrowLeft") this.panBy(-step);
+      else if (event.key === "ArrowRight") this.panBy(step);
+      else return;
+    } else if (!this.rowKey(event.key) && !this.zoomKey(event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  private rowKey(key: string): boolean {
+    const at = this.selected ? this.rows.indexOf(this.selected) : -1;
+    const item = this.rows[at];
+    const page = Math.max(Math.floor(this.scroller.clientHeight / ROW_PX) - 1, 1);
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
+    if (key in steps) return this.goTo(at + (steps[key] as number));
+    if (key === "Home") return this.goTo(0);
+    if (key === "End") return this.goTo(this.rows.length - 1);
+    if (key === "c") return this.goTo(this.rows.findIndex((row, index) => index > at && row.critical));
+    if (!item) return false;
+    if (key === "ArrowRight" && item.children.length) {
+      if (item.open) return this.goTo(at + 1);
+      this.toggle(item);
+      return true;
+    }
+    if (key === "ArrowLeft") {
+      if (item.open && item.children.length) this.toggle(item);
+      else if (item.parent) return this.goTo(this.rows.indexOf(item.parent));
+      return true;
+    }
+    return false;
+  }
+
+  private goTo(index: number): boolean {
+    const item = this.rows[Math.min(Math.max(index, 0), this.rows.length - 1)];
+    if (item) this.choose(item);
+    return true;
+  }
+
+  private zoomKey(key: string): boolean {
+    if (key === "+" || key === "=") this.zoomBy(2);
+    else if (key === "-") this.zoomBy(0.5);
+    else if (key === "0") this.fit(null);
+    else if (key === "f" && this.selected) this.fit(this.selected);
+    else return false;
+    return true;
+  }
+
+  /** What the axis shows now, in nanoseconds: for tests and for whoever looks from the console. */
+  get domain(): [number, number] {
+    const [start, end] = this.scale().domain();
+    return [start ?? 0, end ?? 0];
+  }
+}
+
+function covers(parts: number[], at: number): boolean {
+  for (let index = 0; index < parts.length; index += 2) {
+    if ((parts[index] as number) <= at && at < (parts[index + 1] as number)) return true;
+  }
+  return false;
+}
+
+function size(canvas: HTMLCanvasElement, width: number, height: number): void {
+  const ratio = window.devicePixelRatio;
+  canvas.style.height = `${height}px`;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide) canvas.width = wide;
+  if (canvas.height !== high) canvas.height = high;
+}
+
+function readColors(element: HTMLElement): Colors {
+  const style = getComputedStyle(element);
+  const read = (name: string): string => style.getPropertyValue(`--${name}`).trim();
+  return {
+    text: read("text"),
+    quiet: read("quiet"),
+    line: read("line"),
+    selected: read("selected"),
+    critical: read("critical"),
+    back: read("back"),
+  };
+}
