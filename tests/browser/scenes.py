@@ -35,6 +35,15 @@ def _round(number, at):
         yield span(f"w{number}.{index}", "process_wait", start + 150, start + 200 + index, tool)
 
 
+def one_round():
+    """50,000 spans in one round, one after the other."""
+    phases = ("generation", "tool_execution", "tool_queue", "retry_wait")
+    spans = [
+        span(f"x{at}", phases[at % 4], at * 2, at * 2 + 2, round=1, name=f"s{at}") for at in range(50_000)
+    ]
+    return turn(spans, 100_000, rounds=1)
+
+
 def stopped_turn():
     """A turn whose agent was killed: no end, a model call that never came back."""
     spans = example().spans[:5]
@@ -57,4 +66,4 @@ def write(path, *turns):
     return path
 
 
-__all__ = ["HOSTILE", "hostile_turn", "long_turn", "stopped_turn", "write"]
+__all__ = ["HOSTILE", "hostile_turn", "long_turn", "one_round", "stopped_turn", "write"]

@@ -110,7 +110,9 @@ class App {
   }
 
   private legend(words: TurnWords): HTMLElement {
-    const labels = new Set(words.phases.rows.filter((row) => row.depth === 0).map((row) => row.label));
+    const rows = words.phases.rows.filter((row) => row.depth === 0);
+    // the rows stand in the order of the report's phases; their labels are escaped where a name is odd
+    const labels = new Map(rows.map((row, at) => [row.label, this.turn?.phases[at]?.phase ?? row.label]));
     return legend(words.table, labels, this.phase, (phase) => this.filter(phase), () => this.openTab(1));
   }
 
@@ -121,7 +123,7 @@ class App {
     const facts = others.filter(isFacts).map((block) => block.facts);
     const shares = Object.entries(all.sums).map(([phase, ns]) => ({ phase, ns }));
     const table = others.filter(isTable).find((block) => block.total);
-    const chips = table && legend(table, new Set(Object.keys(all.sums)), this.phase, (phase) => this.filter(phase), () => this.openTab(1));
+    const chips = table && legend(table, new Map(Object.keys(all.sums).map((phase) => [short(phase), phase])), this.phase, (phase) => this.filter(phase), () => this.openTab(1));
     const head = title && "title" in title ? heading(title, "", facts, []) : h("div", {});
     return [head, h("section", { class: "where", "aria-label": "Where the turns went" }, h("h2", {}, "Where the turns went, all added up"), this.bar(shares), chips ?? null)];
   }

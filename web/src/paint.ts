@@ -6,12 +6,21 @@ import { figure, tick, type Unit } from "./format";
 import { color, isHatched, isRetry, UNATTRIBUTED } from "./phases";
 import { below, ownParts, type Item, type Tree } from "./tree";
 
-export const ROW_PX = 22;
-export const AXIS_PX = 26;
-const NAME_PX = 13;
-const BAR_TOP = 4;
-const BAR_PX = 12;
 const LEAST_OWN_PX = 3;
+
+/** Heights in pixels; they grow with the letters of the page, so that a wall of 4k can be read from a chair. */
+export const size = { row: 22, axis: 26, name: 13, top: 4, bar: 12, letters: 11 };
+const AT_LETTERS_PX = 13;
+
+export function fitSizes(): void {
+  const letters = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || AT_LETTERS_PX;
+  const scale = letters / AT_LETTERS_PX;
+  const base = { row: 22, axis: 26, name: 13, top: 4, bar: 12, letters: 11 };
+  for (const key of Object.keys(base) as (keyof typeof base)[]) size[key] = Math.round(base[key] * scale);
+  document.documentElement.style.setProperty("--row", `${size.row}px`);
+}
+
+const font = (weight = ""): string => `${weight} ${size.letters}px system-ui, sans-serif`;
 
 export interface Colors {
   text: string;
@@ -71,12 +80,12 @@ function hatch(context: CanvasRenderingContext2D, stroke: string): CanvasPattern
 export function paintRows(scene: Scene, sheet: Sheet): void {
   const { context, width, height, scroll } = sheet;
   context.clearRect(0, 0, width, height);
-  const first = Math.max(0, Math.floor(scroll / ROW_PX));
-  const last = Math.min(scene.rows.length, Math.ceil((scroll + height) / ROW_PX));
+  const first = Math.max(0, Math.floor(scroll / size.row));
+  const last = Math.min(scene.rows.length, Math.ceil((scroll + height) / size.row));
   paintBehind(scene, sheet, first, last);
   for (let at = first; at < last; at++) {
     const item = scene.rows[at];
-    if (item) paintItem(item, at * ROW_PX - scroll, scene, sheet);
+    if (item) paintItem(item, at * size.row - scroll, scene, sheet);
   }
   paintPath(scene, sheet, first, last);
   paintMoments(scene.turn, sheet);
@@ -87,7 +96,7 @@ function paintBehind(scene: Scene, sheet: Sheet, first: number, last: number): v
   const selected = scene.selected ? scene.rows.indexOf(scene.selected, first) : -1;
   if (selected >= first && selected < last) {
     context.fillStyle = colors.selected;
-    context.fillRect(0, selected * ROW_PX - scroll, width, ROW_PX);
+    context.fillRect(0, selected * size.row - scroll, width, size.row);
   }
   context.fillStyle = colors.line;
   for (const at of x.ticks(tickCount(width))) context.fillRect(Math.round(x(at)), 0, 1, height);
@@ -123,8 +132,8 @@ function paintItem(item: Item, top: number, scene: Scene, sheet: Sheet): void {
 
 function paintBar(item: Item, top: number, sheet: Sheet): void {
   const isStructure = item.phase === null;
-  const height = isStructure ? BAR_PX / 2 : BAR_PX;
-  const at = top + BAR_TOP + (BAR_PX - height) / 2;
+  const height = isStructure ? size.bar / 2 : size.bar;
+  const at = top + size.top + (size.bar - height) / 2;
   block(sheet, item.start, item.end, at, height, item.phase, 0.3);
   let drawnTo = -1;
   const parts = ownParts(item);
@@ -140,17 +149,17 @@ function paintBar(item: Item, top: number, sheet: Sheet): void {
 
 /** A closed round shows all it holds in one row; an open one only how far it reaches. */
 function paintRound(item: Item, top: number, sheet: Sheet): void {
-  const at = top + BAR_TOP;
+  const at = top + size.top;
   if (item.open) {
     const { context, x, colors, width } = sheet;
     const left = Math.max(x(item.start), -2);
     context.globalAlpha = 0.5;
     context.fillStyle = colors.quiet;
-    context.fillRect(left, at + BAR_PX / 2 - 1, Math.max(Math.min(x(item.end), width + 2) - left, 1), 1);
+    context.fillRect(left, at + size.bar / 2 - 1, Math.max(Math.min(x(item.end), width + 2) - left, 1), 1);
     context.globalAlpha = 1;
     return;
   }
-  block(sheet, item.start, item.end, at, BAR_PX, null, 0.3);
+  block(sheet, item.start, item.end, at, size.bar, null, 0.3);
   const drawnTo = new Map<string | null, number>();
   for (const inner of roundItems(item)) {
     if (inner.phase === null) continue;
@@ -159,11 +168,11 @@ function paintRound(item: Item, top: number, sheet: Sheet): void {
       const right = sheet.x(parts[index + 1] as number);
       if (right < 0 || right < (drawnTo.get(inner.phase) ?? -1) + 0.5) continue;
       if (sheet.x(parts[index] as number) > sheet.width) break;
-      block(sheet, parts[index] as number, parts[index + 1] as number, at, BAR_PX, inner.phase, 1);
+      block(sheet, parts[index] as number, parts[index + 1] as number, at, size.bar, inner.phase, 1);
       drawnTo.set(inner.phase, right);
     }
   }
-  outline(sheet, item.start, item.end, at, BAR_PX);
+  outline(sheet, item.start, item.end, at, size.bar);
 }
 
 const inside = new WeakMap<Item, Item[]>();
@@ -217,13 +226,13 @@ function paintMark(item: Item, top: number, left: number, sheet: Sheet): void {
   const sign = markOf(item);
   if (!sign) return;
   const { context, colors } = sheet;
-  context.font = "bold 13px system-ui, sans-serif";
+  context.font = font("bold");
   context.textAlign = "left";
   context.lineWidth = 3;
   context.strokeStyle = colors.back;
-  context.strokeText(sign, left + 3, top + BAR_TOP + BAR_PX - 1);
+  context.strokeText(sign, left + 3, top + size.top + size.bar - 1);
   context.fillStyle = colors.text;
-  context.fillText(sign, left + 3, top + BAR_TOP + BAR_PX - 1);
+  context.fillText(sign, left + 3, top + size.top + size.bar - 1);
 }
 
 export function markOf(item: Item): string {
@@ -236,10 +245,10 @@ export function markOf(item: Item): string {
 function paintTime(item: Item, top: number, left: number, right: number, unit: Unit, sheet: Sheet): void {
   const { context, colors, width } = sheet;
   const text = figure(item.round ? item.round.wall_ns : item.end - item.start, unit);
-  context.font = "11px system-ui, sans-serif";
+  context.font = font();
   context.fillStyle = colors.quiet;
   const needed = context.measureText(text).width + 6;
-  const y = top + BAR_TOP + BAR_PX - 2;
+  const y = top + size.top + size.bar - 2;
   if (right + needed < width && right > -needed) {
     context.textAlign = "left";
     context.fillText(text, Math.max(right, 0) + 4, y);
@@ -252,7 +261,7 @@ function paintTime(item: Item, top: number, left: number, right: number, unit: U
 /** What the turn was waiting for: a line along the foot of the bars, from row to row where it changes. */
 function paintPath(scene: Scene, sheet: Sheet, first: number, last: number): void {
   const { context, x, width, colors, scroll } = sheet;
-  const foot = (row: number): number => row * ROW_PX - scroll + BAR_TOP + BAR_PX + 1;
+  const foot = (row: number): number => row * size.row - scroll + size.top + size.bar + 1;
   const along = new Path2D();
   const across = new Columns(sheet.height);
   let before = -1;
@@ -335,14 +344,14 @@ function paintMoments(turn: Turn, sheet: Sheet): void {
 /** How high the axis is: a line for each first moment that is known, and one at least for the gaps. */
 export function axisPx(turn: Turn): number {
   const moments = MOMENTS.filter(([, key]) => turn[key] !== null).length;
-  return AXIS_PX + NAME_PX * Math.max(moments, turn.gaps.length ? 1 : 0);
+  return size.axis + size.name * Math.max(moments, turn.gaps.length ? 1 : 0);
 }
 
 /** The time axis and, above it, the names of the first moments and of the gaps. */
 export function paintAxis(scene: Scene, sheet: Sheet): void {
   const { context, x, width, height, colors } = sheet;
   context.clearRect(0, 0, width, height);
-  context.font = "11px system-ui, sans-serif";
+  context.font = font();
   const ticks = x.ticks(tickCount(width));
   const step = (ticks[1] ?? 1) - (ticks[0] ?? 0);
   context.fillStyle = colors.quiet;
@@ -362,13 +371,13 @@ function paintNames(scene: Scene, sheet: Sheet): void {
   context.fillStyle = colors.quiet;
   context.textAlign = "center";
   for (const gap of scene.turn.gaps) {
-    if (x(gap.end_ns) - x(gap.start_ns) > 8) context.fillText("?", (x(gap.start_ns) + x(gap.end_ns)) / 2, height - AXIS_PX - 1);
+    if (x(gap.end_ns) - x(gap.start_ns) > 8) context.fillText("?", (x(gap.start_ns) + x(gap.end_ns)) / 2, height - size.axis - 1);
   }
   context.fillStyle = colors.text;
   MOMENTS.filter(([, key]) => scene.turn[key] !== null).forEach(([name, key], at) => {
     const ns = scene.turn[key] as number;
     if (x(ns) < 0 || x(ns) > width) return;
-    const top = at * NAME_PX;
+    const top = at * size.name;
     context.fillRect(Math.round(x(ns)), top + 2, 1, height - top - 2);
     const text = `${name} ${figure(ns, scene.unit)}`;
     const isLate = x(ns) + 4 + context.measureText(text).width > width;

@@ -6,16 +6,18 @@ import { zoom, zoomIdentity, type D3ZoomEvent, type ZoomBehavior, type ZoomTrans
 import type { Turn } from "./document";
 import { h, short } from "./dom";
 import { time, type Unit } from "./format";
-import { axisPx, markOf, paintAxis, paintRows, roundItems, ROW_PX, type Colors, type Scene, type Sheet } from "./paint";
+import { axisPx, fitSizes, markOf, paintAxis, paintRows, roundItems, size, type Colors, type Scene, type Sheet } from "./paint";
 import { color, isHatched } from "./phases";
 import { VirtualRows } from "./rows";
 import { buildTree, ownParts, reveal, visible, type Item, type Tree } from "./tree";
 
 const PRINTED_ROWS = 250;
+const PAPER: Colors = { text: "#000", quiet: "#444", line: "#ddd", selected: "#eee", critical: "#000", back: "#fff" };
 const DEEPEST_INDENT = 12;
-const INDENT_PX = 12;
 const MOST_ZOOM_NS = 1_000;
 const LEAST_SEEN_PX = 12;
+/** Room at the right for the time of the last bar. */
+const MARGIN_PX = 56;
 
 export class Waterfall {
   readonly element: HTMLElement;
@@ -34,6 +36,7 @@ export class Waterfall {
   private selected: Item | null = null;
   private colors: Colors | null = null;
   private waiting = false;
+  private resizedPx = Number.NaN;
 
   constructor(
     private readonly turn: Turn,
@@ -41,6 +44,7 @@ export class Waterfall {
     private readonly unit: Unit,
     private readonly onSelect: (item: Item) => void,
   ) {
+    fitSizes();
     this.tree = buildTree(turn, name);
     this.holder = h("div", {
       class: "wf-rows",
@@ -52,7 +56,7 @@ export class Waterfall {
     this.scroller = h("div", { class: "wf-scroll" }, this.holder, this.bars);
     this.element = h("div", { class: "wf" }, this.tools(), this.axis, this.scroller, this.tip);
     this.zoom = this.zooming();
-    this.virtual = new VirtualRows(this.scroller, this.holder, ROW_PX, (at) => this.row(at), () => this.paintSoon());
+    this.virtual = new VirtualRows(this.scroller, this.holder, size.row, (at) => this.row(at), () => this.paintSoon());
     this.listen();
     this.relist();
   }
@@ -126,10 +130,12 @@ export class Waterfall {
 
   private print(on: boolean): void {
     if (!this.element.isConnected) return;
-    this.colors = null;
+    const rows = on ? Math.min(this.rows.length, PRINTED_ROWS) : this.rows.length;
+    this.scroller.style.height = `${rows * size.row + 2}px`;
+    this.scroller.style.maxHeight = on ? "none" : "";
     this.virtual.forPrint(on ? PRINTED_ROWS : 0);
+    this.colors = on ? PAPER : null; // the style of paper is not in force yet when this is told
     this.resize();
-    this.paint();
   }
 
   /** Show the spans of one phase only, or all of them. */
@@ -191,7 +197,7 @@ export class Waterfall {
     this.path = this.turn.critical_path
       .map((part) => ({ start: part.start_ns, end: part.end_ns, row: rowOf(part.span_id) }))
       .reverse();
-    this.scroller.style.height = `${this.rows.length * ROW_PX + 2}px`;
+    this.scroller.style.height = `${this.rows.length * size.row + 2}px`;
     this.holder.setAttribute("aria-rowcount", String(this.rows.length));
     this.virtual.update(this.rows.length);
     this.markActive();
@@ -206,7 +212,7 @@ export class Waterfall {
   private row(index: number): HTMLElement {
     const item = this.rows[index] as Item;
     const isParent = item.children.length > 0;
-    const indent = Math.min(item.level - 1, DEEPEST_INDENT) * INDENT_PX;
+    const indent = Math.min(item.level - 1, DEEPEST_INDENT) * size.bar;
     const twisty = h("span", { class: "twisty", "aria-hidden": "true" }, isParent ? (item.open ? "▾" : "▸") : "");
     const swatch = h("i", {
       class: isHatched(item.phase) ? "swatch hatched" : "swatch",
@@ -287,15 +293,17 @@ export class Waterfall {
   }
 
   private scale() {
-    const base = scaleLinear().domain([this.tree.start, this.tree.end]).range([0, this.plotPx - 56]);
+    const base = scaleLinear().domain([this.tree.start, this.tree.end]).range([0, this.plotPx - MARGIN_PX]);
     return this.transform.rescaleX(base);
   }
 
   private resize(): void {
     const { clientWidth } = this.bars;
+    const widened = (clientWidth - MARGIN_PX) / (this.resizedPx - MARGIN_PX);
+    this.resizedPx = clientWidth;
     const height = this.scroller.clientHeight;
-    size(this.bars, clientWidth, height);
-    size(this.axis, clientWidth, axisPx(this.turn));
+    sized(this.bars, clientWidth, height);
+    sized(this.axis, clientWidth, axisPx(this.turn));
     this.axis.style.width = `${clientWidth}px`; // without the gutter of the scrollbar, as the bars are
     const longest = Math.max((this.tree.end - this.tree.start) / MOST_ZOOM_NS, 1);
     this.zoom
@@ -308,6 +316,11 @@ export class Waterfall {
         [clientWidth, Infinity],
       ])
       .scaleExtent([1, longest]);
+    const { k, x } = this.transform;
+    // what is shown stays what is shown, however wide it gets
+    if (Number.isFinite(widened) && widened !== 1 && k > 1) {
+      this.zoom.transform(select(this.bars), zoomIdentity.translate(x * widened, 0).scale(k));
+    }
     this.paint();
   }
 
@@ -326,7 +339,7 @@ export class Waterfall {
       this.zoom.transform(target, zoomIdentity);
       return;
     }
-    const px = this.plotPx - 56;
+    const px = this.plotPx - MARGIN_PX;
     const per = px / (this.tree.end - this.tree.start);
     const k = Math.min(px / ((item.end - item.start) * per * 1.3), (this.tree.end - this.tree.start) / MOST_ZOOM_NS);
     const middle = ((item.start + item.end) / 2 - this.tree.start) * per;
@@ -360,6 +373,8 @@ export class Waterfall {
       const { clientWidth: width, clientHeight: height } = canvas;
       return { context, x, width, height, scroll: this.scroller.scrollTop, colors: this.colors };
     };
+    const [start, end] = x.domain();
+    this.element.dataset["shown"] = `${Math.round(start ?? 0)} ${Math.round(end ?? 0)}`;
     const bars = sheet(this.bars);
     const axis = sheet(this.axis);
     if (bars) paintRows(scene, bars);
@@ -369,7 +384,7 @@ export class Waterfall {
   // -- pointer and keys -----------------------------------------------------------------------------------
 
   private itemAt(event: MouseEvent): Item | null {
-    const item = this.rows[Math.floor((event.offsetY + this.scroller.scrollTop) / ROW_PX)];
+    const item = this.rows[Math.floor((event.offsetY + this.scroller.scrollTop) / size.row)];
     if (!item) return null;
     if (item.kind !== "round" || item.open) return item;
     const at = this.scale().invert(event.offsetX);
@@ -405,7 +420,7 @@ export class Waterfall {
   private rowKey(key: string): boolean {
     const at = this.selected ? this.rows.indexOf(this.selected) : -1;
     const item = this.rows[at];
-    const page = Math.max(Math.floor(this.scroller.clientHeight / ROW_PX) - 1, 1);
+    const page = Math.max(Math.floor(this.scroller.clientHeight / size.row) - 1, 1);
     const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
     if (key in steps) return this.goTo(at + (steps[key] as number));
     if (key === "Home") return this.goTo(0);
@@ -439,12 +454,6 @@ export class Waterfall {
     else return false;
     return true;
   }
-
-  /** What the axis shows now, in nanoseconds: for tests and for whoever looks from the console. */
-  get domain(): [number, number] {
-    const [start, end] = this.scale().domain();
-    return [start ?? 0, end ?? 0];
-  }
 }
 
 function covers(parts: number[], at: number): boolean {
@@ -454,7 +463,7 @@ function covers(parts: number[], at: number): boolean {
   return false;
 }
 
-function size(canvas: HTMLCanvasElement, width: number, height: number): void {
+function sized(canvas: HTMLCanvasElement, width: number, height: number): void {
   const ratio = window.devicePixelRatio;
   canvas.style.height = `${height}px`;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];

@@ -49,7 +49,8 @@ export function stackedBar(shares: Share[], unit: Unit, phase: string | null, on
     .filter((share) => share.ns > 0)
     .map((share) => {
       const isGap = share.phase === UNATTRIBUTED;
-      const text = `${share.phase} ${time(share.ns, unit)}`;
+      const name = short(share.phase, 40);
+      const text = `${name} ${time(share.ns, unit)}`;
       return h(
         "button",
         {
@@ -65,21 +66,21 @@ export function stackedBar(shares: Share[], unit: Unit, phase: string | null, on
           "style:color": ink(share.phase),
           onclick: () => onPhase(share.phase),
         },
-        h("span", { "aria-hidden": "true" }, isGap ? "?" : share.phase),
+        h("span", { "aria-hidden": "true" }, isGap ? "?" : name),
       );
     });
   return h("div", { class: "stacked", role: "group", "aria-label": "Wall time by phase" }, ...parts);
 }
 
 /** The rows of the report's table as a legend that adds up to its sum. */
-export function legend(table: Table, phases: Set<string>, phase: string | null, onPhase: (phase: string) => void, onAll: () => void): HTMLElement {
+export function legend(table: Table, phases: Map<string, string>, phase: string | null, onPhase: (phase: string) => void, onAll: () => void): HTMLElement {
   const shares = table.columns.indexOf("%");
   const walls = shares === 1 ? 0 : -1; // of many turns the other columns are no parts of a sum
   const figures = (cells: string[]): HTMLElement[] => [h("b", {}, cells[walls] ?? ""), h("span", { class: "quiet" }, `${cells[shares] ?? ""} %`)];
   const chips = table.rows
     .filter((row) => row.depth === 0)
     .map((row) => {
-      const known = phases.has(row.label) ? row.label : null;
+      const known = phases.get(row.label) ?? null;
       const isGap = row.label === UNATTRIBUTED;
       return h(
         "button",
