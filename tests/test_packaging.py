@@ -129,7 +129,7 @@ print(sum(len(tt.read(path)) for path in written if os.path.getsize(path)))
 
 @pytest.mark.slow
 def test_the_wheel_runs_the_demo_in_an_empty_environment(tmp_path):
-    """Built, installed with its dependencies and nothing else, ``turntrace demo`` tells a turn."""
+    """Built, installed with its dependencies and nothing else, ``turntrace demo`` tells a turn and draws it."""
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
     subprocess.run(build, check=True, capture_output=True, timeout=120)
     [wheel] = tmp_path.glob("*.whl")
@@ -139,7 +139,7 @@ def test_the_wheel_runs_the_demo_in_an_empty_environment(tmp_path):
     subprocess.run(install, check=True, capture_output=True, timeout=250)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COVERAGE"))}
     demo = subprocess.run(
-        [binaries / "turntrace", "demo"],
+        [binaries / "turntrace", "demo", "--view"],
         cwd=tmp_path,
         env=env,
         capture_output=True,

@@ -4,19 +4,18 @@ Without chromium or playwright the tests are skipped, and fail where TURNTRACE_R
 """
 
 import os
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from browser.install import found
 from browser.scenes import write
 from turntrace.cli.selection import load
 from turntrace.report.page.document import page as page_of
 
 REQUIRED = "browser" in os.environ.get("TURNTRACE_REQUIRE", "").split(",")
 WRITES_PICTURES = os.environ.get("TURNTRACE_PICTURES") == "write"
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_MS = 30_000
 
 
@@ -35,8 +34,8 @@ def lacking(said):
 @pytest.fixture(scope="session")
 def browser():
     """A chromium without a window."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
+    chromium_path = found()
+    if chromium_path is None:
         lacking("there is no chromium: apt-get install chromium")
     try:
         from playwright.sync_api import sync_playwright
@@ -45,7 +44,7 @@ def browser():
     with sync_playwright() as playwright:
         # root, as in containers, has no sandbox; a fixed rendering of fonts, wherever it runs
         options = ["--no-sandbox", "--font-render-hinting=none"]
-        chromium = playwright.chromium.launch(executable_path=found, args=options)
+        chromium = playwright.chromium.launch(executable_path=chromium_path, args=options)
         yield chromium
         chromium.close()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import turntrace
 from cli.test_command_line import on_a_terminal
 from report.turns import example
 
@@ -175,3 +176,19 @@ def test_content_stays_out_of_the_page(run, write_trace):
     page = Path("page.html").read_text()
     assert "gpt-demo" in page
     assert "secret" not in page
+
+
+def test_the_documented_commands_work(run, write_trace):
+    """Each command of the page on views does what it says."""
+    text = (Path(__file__).parents[2] / "docs/view.md").read_text()
+    write_trace(".turntrace/newest.ndjson", example())
+    for name in ("run.ndjson", "a.ndjson", "b.ndjson"):
+        write_trace(name, example())
+    [block] = re.findall(r"^```\n(turntrace view.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = block.splitlines()
+    assert len(lines) == 4
+    for line in lines[:3]:
+        assert run(*line.split()[1:]).exit_code == 0, line
+    assert "turntrace demo --view" in lines
+    assert '`turntrace.read("run.ndjson")[0]`' in text
+    assert turntrace.read("run.ndjson")[0]._repr_html_().startswith("<div>")

@@ -20,6 +20,7 @@ from turntrace.core.model import Issue, Warn
 from turntrace.core.phase_colors import PHASE_COLORS
 from turntrace.report.case import examine
 from turntrace.report.json_report import json_report
+from turntrace.report.many import many_view
 from turntrace.report.page.document import page
 from turntrace.report.page.flame import DEEPEST, flame
 from turntrace.report.page.static_table import static_html
@@ -272,6 +273,14 @@ def test_the_static_table_runs_nothing(bars):
     assert found.links == []
     assert ("style=" in shown) is bars
     assert "<b>Fix first</b>" in shown
+
+
+def test_commands_to_type_are_no_part_of_a_static_table():
+    """Of many turns it shows the table; what opens each of them is for a terminal."""
+    blocks = many_view([examine(example()), examine(example())], ["open one", "open two"])
+    shown = static_html(blocks)
+    assert "2 turns" in shown
+    assert "open one" not in shown
 
 
 def test_a_notebook_shows_the_table():

@@ -130,13 +130,6 @@ export interface Frame {
   count: number;
 }
 
-export interface Beside {
-  names: [string, string];
-  headings: [string, string];
-  table: Table;
-  open: boolean;
-}
-
 export interface Words {
   turns: TurnWords[];
   all: { blocks: Block[]; sums: Record<string, number> } | null;
@@ -144,7 +137,7 @@ export interface Words {
   flame: Frame[] | null;
   colors: Record<string, string>;
   files: string[];
-  beside: Beside | null;
+  beside: Block[] | null;
 }
 
 function textOf(id: string): string {

@@ -47,8 +47,7 @@ class App {
     await new Promise(requestAnimationFrame);
     this.report = await readReport();
     this.openTurn(this.at);
-    const beside = this.tabList().findIndex(([name]) => name === "Compare");
-    if (this.words.beside?.open && beside >= 0) this.openTab(beside);
+    if (this.words.beside) this.openTab(this.tabList().length - 1);
     this.root.dataset["ready"] = "true";
   }
 
@@ -132,7 +131,8 @@ class App {
 
   private tabList(): Tab[] {
     const { words, turn, turnWords } = this;
-    const compare: Tab[] = words.beside ? [["Compare", () => besideTab(words)]] : [];
+    const { beside } = words;
+    const compare: Tab[] = beside ? [["Compare", () => besideTab(beside)]] : [];
     if (!turn || !turnWords) {
       return [["Turns", () => this.turnsTab()], ["Phases", () => this.tablesTab()], ["Flame", () => flame(words.flame ?? [], "s", () => undefined)], ...compare];
     }

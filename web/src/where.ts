@@ -1,6 +1,6 @@
 // The first screen: how long, where the turn went, what to fix first, and whether anything is missing.
 
-import type { Block, Facts, Finding, Heading, Table, TurnWords, Words } from "./document";
+import type { Block, Facts, Finding, Heading, Table, TurnWords } from "./document";
 import { h, short } from "./dom";
 import { time, type Unit } from "./format";
 import { color, ink, isHatched, UNATTRIBUTED } from "./phases";
@@ -137,7 +137,8 @@ export function fixFirst(findings: Finding[], hasEnd: boolean, onShow: (finding:
 
 /** A table of the report as it is; `swatches` when its rows are phases. */
 export function reportTable(table: Table, swatches: boolean, onRow: ((index: number) => void) | null = null): HTMLElement {
-  const head = h("tr", {}, h("th", { scope: "col" }, ""), h("th", { class: "bar", "aria-hidden": "true" }), ...table.columns.map((title) => h("th", { scope: "col", class: "figure" }, title)), h("th", { scope: "col", class: "note" }, ""));
+  const hasBars = table.rows.some((row) => row.fraction > 0);
+  const head = h("tr", {}, h("th", { scope: "col" }, ""), hasBars && h("th", { class: "bar", "aria-hidden": "true" }), ...table.columns.map((title) => h("th", { scope: "col", class: "figure" }, title)), h("th", { scope: "col", class: "note" }, ""));
   let phase = "";
   const rows = table.rows.map((row, index) => {
     if (row.depth === 0) phase = row.label;
@@ -147,19 +148,21 @@ export function reportTable(table: Table, swatches: boolean, onRow: ((index: num
       "tr",
       { class: row.quiet ? "quiet" : null },
       h("th", { scope: "row", "style:padding-left": `${row.depth * 1.2 + 0.4}em` }, onRow ? h("button", { type: "button", class: "link", onclick: () => onRow(index) }, name) : name),
-      h("td", { class: "bar", "aria-hidden": "true" }, row.fraction > 0 ? bar : null),
+      hasBars && h("td", { class: "bar", "aria-hidden": "true" }, row.fraction > 0 ? bar : null),
       ...row.cells.map((cell) => h("td", { class: "figure" }, cell)),
       h("td", { class: "note" }, row.note),
     );
   });
-  const total = table.total && h("tr", { class: "total" }, h("th", { scope: "row" }, "sum"), h("td", { class: "bar" }), ...table.total.cells.map((cell) => h("td", { class: "figure" }, cell)), h("td", { class: "note" }, table.total.note));
+  const total = table.total && h("tr", { class: "total" }, h("th", { scope: "row" }, "sum"), hasBars && h("td", { class: "bar" }), ...table.total.cells.map((cell) => h("td", { class: "figure" }, cell)), h("td", { class: "note" }, table.total.note));
   return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": table.heading }, h("table", { class: "report" }, h("caption", {}, table.heading), h("thead", {}, head), h("tbody", {}, ...rows, total)));
 }
 
-/** The tab that sets two files beside each other; it gives no verdict. */
-export function besideTab(words: Words): HTMLElement | null {
-  const { beside } = words;
-  if (!beside) return null;
-  const sides = beside.names.map((name, at) => h("p", { class: "side" }, h("b", {}, at === 0 ? "A " : "B "), `${short(name, 120)}: ${beside.headings[at] ?? ""}`));
-  return h("div", {}, ...sides, h("p", { class: "help" }, "Medians over the turns of each file and their difference. Whether a difference is more than chance is what turntrace compare tests."), reportTable(beside.table, true));
+/** The tab that lays two files beside each other; it gives no verdict. */
+export function besideTab(blocks: Block[]): HTMLElement {
+  const shown = blocks.map((block) => {
+    if (isTable(block)) return reportTable(block, true);
+    if (isFacts(block)) return h("div", {}, ...block.facts.map((fact) => h("p", { class: "side" }, short(fact, 300))));
+    return h("p", {}, h("b", {}, short(block.title, 300)), ` ${block.figures}`);
+  });
+  return h("div", {}, ...shown);
 }

@@ -14,11 +14,12 @@ from importlib import resources
 from typing import Any, Final
 
 from turntrace.core.phase_colors import PHASE_COLORS
+from turntrace.report.blocks import Block
 from turntrace.report.case import Case
 from turntrace.report.json_report import dumped, json_report
 from turntrace.report.page.flame import flame
 from turntrace.report.page.static_table import static_html
-from turntrace.report.page.words import overview_words, turn_words
+from turntrace.report.page.words import blocks_words, overview_words, turn_words
 from turntrace.report.strings import printable
 from turntrace.report.view import turn_view
 
@@ -37,9 +38,13 @@ _UNSAFE: Final = (
 
 
 def page(
-    cases: Sequence[Case], names: Sequence[str], beside: dict[str, Any] | None = None
+    cases: Sequence[Case], names: Sequence[str], beside: Sequence[Block] | None = None
 ) -> Iterator[bytes]:
-    """The HTML in pieces. ``names`` are the files as a person knows them, ``beside`` a comparison of two."""
+    """The HTML in pieces.
+
+    ``names`` are the files as a person knows them. ``beside`` lays two lots of turns beside each other; a
+    page that has it opens with it.
+    """
     words = {
         "turns": [turn_words(case) for case in cases],
         "all": overview_words(outermost(cases)) if len(outermost(cases)) > 1 else None,
@@ -47,7 +52,7 @@ def page(
         "flame": flame(outermost(cases)) if len(cases) > 1 else None,
         "colors": dict(PHASE_COLORS),
         "files": [printable(name) for name in names],
-        "beside": beside,
+        "beside": None if beside is None else blocks_words(beside),
     }
     values = {
         b"title": escape(title_of(words)).encode(),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from turntrace.report.blocks import Facts, Heading, Table
+from turntrace.report.blocks import Block, Facts, Heading, Table
 from turntrace.report.case import Case, turn_name
 from turntrace.report.facts import facts_of
 from turntrace.report.findings import find
@@ -16,7 +16,7 @@ from turntrace.report.strings import UNKNOWN, Words, plain, printable
 from turntrace.report.tables import wall_table
 from turntrace.report.view import accounted, heading, stopped_table, warning_counts
 
-__all__ = ["block_words", "overview_words", "turn_words"]
+__all__ = ["block_words", "blocks_words", "overview_words", "turn_words"]
 
 _WELL_COVERED = 0.95
 
@@ -90,7 +90,7 @@ def overview_words(cases: Sequence[Case]) -> dict[str, Any]:
     """The first screen of many turns: the blocks of their report, and the exact sums of their bar."""
     shown = session_view(cases) if is_session(cases) else many_view(cases, [""] * len(cases))
     return {
-        "blocks": [block_words(block) for block in shown if isinstance(block, Heading | Facts | Table)],
+        "blocks": blocks_words(shown),
         "sums": _sums(cases),
     }
 
@@ -103,6 +103,11 @@ def _sums(cases: Sequence[Case]) -> Mapping[str, int]:
             sums[totals.name] = sums.get(totals.name, 0) + (totals.wall_share_ns or 0)
     ordered = dict(sorted(sums.items(), key=lambda pair: -pair[1]))
     return {**ordered, "unattributed": sum(case.attribution.unattributed_ns or 0 for case in cases)}
+
+
+def blocks_words(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """Headings, facts and tables; commands to type mean nothing in a page."""
+    return [block_words(block) for block in blocks if isinstance(block, Heading | Facts | Table)]
 
 
 def block_words(block: Heading | Facts | Table) -> dict[str, Any]:
