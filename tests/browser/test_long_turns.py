@@ -65,6 +65,7 @@ def test_a_long_turn_is_there_at_once(look, long_page):
 def test_a_long_turn_moves_smoothly(look, long_page):
     """Panned, zoomed and scrolled at 30 frames a second or better, with rounds closed and all rows open."""
     seen = look(long_page)
+    assert seen.page.locator(".wf-rows").get_attribute("aria-rowcount") == "501"
     assert frames(seen, "zoom")[0] < FRAME_MS
     seen.page.keyboard.press("+")
     seen.page.keyboard.press("+")

@@ -185,8 +185,20 @@ def test_the_waterfall_is_zoomed_and_panned(look):
     assert wheeled[1] - wheeled[0] < dragged[1] - dragged[0]
     seen.page.keyboard.press("0")
     assert seen.shown_ns() == whole
-    seen.page.keyboard.press("-")
+    for key in ("-", "+", "-"):
+        seen.page.keyboard.press(key)
     assert seen.shown_ns() == whole
+
+
+def test_what_is_shown_stays_when_the_details_take_their_room(look):
+    """A narrower waterfall covers the same time as before."""
+    seen = look(example())
+    seen.page.keyboard.press("+")
+    seen.page.keyboard.press("Shift+ArrowRight")
+    before = seen.shown_ns()
+    seen.page.locator(".wf-row").nth(2).click()
+    assert seen.page.locator(".details").is_visible()
+    assert seen.shown_ns() == pytest.approx(before, rel=0.1)
 
 
 def test_the_keyboard_alone_walks_the_tree(look):
@@ -238,6 +250,56 @@ def test_the_critical_path_is_marked_where_the_report_says(look):
     assert marked == len([one for one in turn["spans"] if one["span_id"] in on_path])
     unmarked = seen.page.locator(".wf-span:not(:has(.wf-critical)) .wf-name").all_inner_texts()
     assert "fetch" in unmarked
+
+
+PIXEL = """([ns, row, below]) => {
+    const bars = document.querySelector(".wf-bars");
+    const [start, end] = document.querySelector(".wf").dataset.shown.split(" ").map(Number);
+    const x = Math.round((ns - start) / (end - start) * (bars.clientWidth - 56));
+    const top = document.querySelectorAll(".wf-row")[row].getBoundingClientRect().top;
+    const y = Math.round(top - bars.getBoundingClientRect().top + below);
+    const copy = new OffscreenCanvas(bars.width, bars.height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(bars, 0, 0);
+    return [...copy.getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data];
+}"""
+BAR, FOOT = 10, 17
+
+
+def test_bars_are_solid_where_they_are_their_own(look):
+    """Own time has the colour of the phase, what children cover is light, outside there is nothing."""
+    seen = look(example())
+    seen.shown_ns()
+    names = seen.page.locator(".wf-row .wf-name").all_inner_texts()
+    row = names.index("retry_wait") - 2
+
+    def pixel(ms, below=BAR):
+        return seen.page.evaluate(PIXEL, [ms * 1_000_000, row, below])
+
+    assert names[row] == "generation"
+    assert pixel(4_000) == [0, 114, 178, 255]
+    covered = pixel(2_900)
+    assert covered[:3] == pytest.approx([0, 114, 178], abs=4)
+    assert 60 < covered[3] < 120
+    assert pixel(5_100)[3] == 0
+    hatched = {
+        tuple(seen.page.evaluate(PIXEL, [ms * 1_000_000, names.index("permission_wait"), BAR]))
+        for ms in range(4_600, 4_800, 4)
+    }
+    assert (204, 121, 167, 255) in hatched
+    assert len(hatched) > 1
+
+
+def test_the_critical_path_is_drawn_along_the_bars_it_takes(look):
+    """A black line lies at the foot of search, which the turn waited for, and none at that of fetch."""
+    seen = look(example())
+    seen.shown_ns()
+    names = seen.page.locator(".wf-row .wf-name").all_inner_texts()
+
+    def foot(name):
+        return seen.page.evaluate(PIXEL, [1_500_000_000, names.index(name), FOOT])
+
+    assert foot("search") == [21, 24, 29, 255]
+    assert foot("fetch")[3] == 0
 
 
 def test_the_flame_zooms_and_adds_up(look):
