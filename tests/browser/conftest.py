@@ -12,6 +12,9 @@ import pytest
 from browser.install import found
 from browser.scenes import write
 from turntrace.cli.selection import load
+from turntrace.core.beside import beside as turns_beside
+from turntrace.report.beside import beside_view
+from turntrace.report.case import examine
 from turntrace.report.page.document import page as page_of
 
 REQUIRED = "browser" in os.environ.get("TURNTRACE_REQUIRE", "").split(",")
@@ -93,6 +96,12 @@ class Look:
         return int(start), int(end)
 
 
+def side_by_side(a, b):
+    """The blocks that lay two lots of turns beside each other."""
+    sides = ([(case.turn, case.attribution) for case in map(examine, side)] for side in (a, b))
+    return beside_view(turns_beside(*sides), ["before.ndjson", "after.ndjson"])
+
+
 @pytest.fixture
 def look(browser, tmp_path):
     """Open the page of a trace file or of turns; afterwards: no error was said, nothing was asked for."""
@@ -103,7 +112,8 @@ def look(browser, tmp_path):
         traces = [one if isinstance(one, Path) else write(tmp_path / "run.ndjson", *shown) for one in shown]
         selection = load([str(path) for path in dict.fromkeys(traces)])
         names = [Path(path).name for path in selection.paths]
-        target.write_bytes(b"".join(page_of(selection.cases, names, beside)))
+        pair = None if beside is None else side_by_side(*beside)
+        target.write_bytes(b"".join(page_of(selection.cases, names, pair)))
         context = browser.new_context(
             viewport={"width": size[0], "height": size[1]},
             locale="en-US",

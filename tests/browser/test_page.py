@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -368,8 +369,6 @@ def test_the_page_could_not_reach_a_network_if_it_tried(look):
 
 def test_many_turns_are_chosen_from(look, tmp_path):
     """The page of many turns shows all of them together, then each."""
-    from dataclasses import replace
-
     seen = look(
         *(
             replace(example(), run_id=f"run-{at}", session_id=f"s{at}", trace_id=f"{at:032x}")
@@ -386,6 +385,22 @@ def test_many_turns_are_chosen_from(look, tmp_path):
     assert seen.page.get_by_role("tab", selected=True).inner_text() == "Waterfall"
     seen.page.locator(".picker select").select_option("all")
     assert "3 turns" in seen.page.locator("h1").inner_text()
+
+
+def test_two_files_stand_beside_each_other(look):
+    """The page opens with the comparison, in the colours of the phases, and says that it is no verdict."""
+    slow = replace(example(), run_id="run-2", completed_ns=example().completed_ns + 500_000_000)
+    seen = look(example(), slow, beside=([example()], [slow]))
+    assert seen.page.get_by_role("tab", selected=True).inner_text() == "Compare"
+    assert seen.page.locator("h1").inner_text() == "before.ndjson beside after.ndjson"
+    assert "no verdict" in seen.page.locator(".figures").inner_text()
+    whole = seen.page.locator("tr", has_text="whole turn").inner_text().split()
+    assert whole[:5] == ["whole", "turn", "8.420", "8.920", "+0.500"]
+    bars = seen.page.locator("tr", has_text="generation").locator(".pair")
+    assert bars.evaluate_all("all => all.map(one => one.style.width)") == ["100%", "100%"]
+    seen.tab("Turns")
+    seen.page.get_by_role("button", name="1 demo-agent").click()
+    assert seen.page.get_by_role("tab", name="Compare").is_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -51,6 +51,27 @@ def test_many_files_in_one_page(run, write_trace):
     assert "<title>3 turns · turntrace</title>" in page
 
 
+def test_two_files_beside_each_other(run, write_trace):
+    """The page holds the turns of both, and what `report --beside` prints of them."""
+    before = write_trace("before.ndjson", example())
+    after = write_trace(
+        "after.ndjson", replace(example(), run_id="run-2"), replace(example(), run_id="run-3")
+    )
+    assert run("view", before, after, "--beside", "-o", "page.html").exit_code == 0
+    page = Path("page.html").read_text()
+    assert len(embedded(page)["turns"]) == 3
+    [words] = re.findall(r'<script type="application/json" id="words">(.*?)</script>', page, re.DOTALL)
+    blocks = json.loads(words)["beside"]
+    printed = run("report", before, after, "--beside").stdout
+    rows = [row for block in blocks for row in block.get("rows", [])]
+    assert len(rows) > 10
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    assert all(" ".join([row["label"], *filter(None, row["cells"])]) in lines for row in rows)
+    alone = run("view", before, "--beside")
+    assert alone.exit_code == 2
+    assert "--beside takes two files" in alone.stderr
+
+
 def test_standard_output_gets_the_page_alone(execute, write_trace):
     """With -o - nothing else is printed, and standard input is read as any file."""
     trace = write_trace("run.ndjson", example())
@@ -186,8 +207,8 @@ def test_the_documented_commands_work(run, write_trace):
         write_trace(name, example())
     [block] = re.findall(r"^```\n(turntrace view.*?)^```", text, re.DOTALL | re.MULTILINE)
     lines = block.splitlines()
-    assert len(lines) == 4
-    for line in lines[:3]:
+    assert len(lines) == 5
+    for line in lines[:4]:
         assert run(*line.split()[1:]).exit_code == 0, line
     assert "turntrace demo --view" in lines
     assert '`turntrace.read("run.ndjson")[0]`' in text

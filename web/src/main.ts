@@ -47,7 +47,6 @@ class App {
     await new Promise(requestAnimationFrame);
     this.report = await readReport();
     this.openTurn(this.at);
-    if (this.words.beside) this.openTab(this.tabList().length - 1);
     this.root.dataset["ready"] = "true";
   }
 
@@ -74,7 +73,7 @@ class App {
   private picker(): HTMLElement | null {
     if (this.words.turns.length === 1) return null;
     const options = this.words.turns.map((turn, at) => h("option", { value: at, selected: at === this.at }, `${at + 1}  ${short(turn.name, 60)}  ${turn.wall}`));
-    if (this.words.all) options.unshift(h("option", { value: "all", selected: this.at === "all" }, `all ${this.words.turns.length} turns`));
+    if (this.words.all) options.unshift(h("option", { value: "all", selected: this.at === "all" }, this.words.beside ? "both files" : `all ${this.words.turns.length} turns`));
     const choose = (event: Event): void => {
       const { value } = event.target as HTMLSelectElement;
       this.openTurn(value === "all" ? "all" : Number(value));
@@ -116,8 +115,13 @@ class App {
   }
 
   private firstOfAll(): HTMLElement[] {
-    const { all } = this.words;
+    const { all, beside } = this.words;
     if (!all) return [];
+    if (beside) {
+      // the two are told apart: their sum would be of nothing
+      const [title, who] = beside;
+      return title && "title" in title && who && isFacts(who) ? [heading(title, "", who.facts.map((fact) => [fact]), [])] : [];
+    }
     const [title, ...others] = all.blocks;
     const facts = others.filter(isFacts).map((block) => block.facts);
     const shares = Object.entries(all.sums).map(([phase, ns]) => ({ phase, ns }));
@@ -134,7 +138,8 @@ class App {
     const { beside } = words;
     const compare: Tab[] = beside ? [["Compare", () => besideTab(beside)]] : [];
     if (!turn || !turnWords) {
-      return [["Turns", () => this.turnsTab()], ["Phases", () => this.tablesTab()], ["Flame", () => flame(words.flame ?? [], "s", () => undefined)], ...compare];
+      if (beside) return [...compare, ["Turns", () => this.turnsTab()]];
+      return [["Turns", () => this.turnsTab()], ["Phases", () => this.tablesTab()], ["Flame", () => flame(words.flame ?? [], "s", () => undefined)]];
     }
     const at = this.at as number;
     return [

@@ -15,6 +15,10 @@ export function color(phase: string | null): string {
   return colors[phase ?? UNATTRIBUTED] ?? colors["other"] ?? "#808080";
 }
 
+export function isPhase(name: string): boolean {
+  return name in colors;
+}
+
 export function isHatched(phase: string | null): boolean {
   return phase !== null && HATCHED.has(phase);
 }

@@ -3,7 +3,7 @@
 import type { Block, Facts, Finding, Heading, Table, TurnWords } from "./document";
 import { h, short } from "./dom";
 import { time, type Unit } from "./format";
-import { color, ink, isHatched, UNATTRIBUTED } from "./phases";
+import { color, ink, isHatched, isPhase, UNATTRIBUTED } from "./phases";
 
 const FINDINGS_SHOWN = 3;
 
@@ -159,10 +159,29 @@ export function reportTable(table: Table, swatches: boolean, onRow: ((index: num
 
 /** The tab that lays two files beside each other; it gives no verdict. */
 export function besideTab(blocks: Block[]): HTMLElement {
-  const shown = blocks.map((block) => {
-    if (isTable(block)) return reportTable(block, true);
-    if (isFacts(block)) return h("div", {}, ...block.facts.map((fact) => h("p", { class: "side" }, short(fact, 300))));
-    return h("p", {}, h("b", {}, short(block.title, 300)), ` ${block.figures}`);
+  const help = "A row is a median over the turns of each file, so the rows do not add up. Whether a difference is more than chance is not said here.";
+  return h("div", {}, h("p", { class: "help" }, help), ...blocks.filter(isTable).map(pairTable));
+}
+
+/** Rows whose first two figures are those of both sides, each pair with two bars on one scale. */
+function pairTable(table: Table): HTMLElement {
+  const lengths = table.rows.map((row) => [0, 1].map((side) => Number((row.cells[side] ?? "").replaceAll(",", "")) || 0));
+  const isOneUnit = table.columns[0] !== "a"; // counts of different things have no common scale
+  const longest = Math.max(...lengths.flat(), Number.MIN_VALUE);
+  let phase = "";
+  const rows = table.rows.map((row, at) => {
+    if (row.depth === 0) phase = row.label;
+    const bars = (lengths[at] ?? []).map((length) =>
+      h("i", { class: `t-bar pair${isHatched(phase) ? " hatched" : ""}`, "style:width": `${(100 * length) / longest}%`, "style:background-color": isPhase(phase) ? color(phase) : "var(--accent)" }),
+    );
+    return h(
+      "tr",
+      { class: row.quiet ? "quiet" : null },
+      h("th", { scope: "row", "style:padding-left": `${row.depth * 1.2 + 0.4}em` }, short(row.label, 120)),
+      isOneUnit && h("td", { class: "bar", "aria-hidden": "true" }, ...bars),
+      ...row.cells.map((cell) => h("td", { class: "figure" }, cell)),
+    );
   });
-  return h("div", {}, ...shown);
+  const head = h("tr", {}, h("th", { scope: "col" }, ""), isOneUnit && h("th", { class: "bar", scope: "col" }, "a above b"), ...table.columns.map((title) => h("th", { scope: "col", class: "figure" }, title)));
+  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": table.heading }, h("table", { class: "report" }, h("caption", {}, table.heading), h("thead", {}, head), h("tbody", {}, ...rows)));
 }

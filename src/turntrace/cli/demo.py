@@ -9,7 +9,7 @@ import typer
 from turntrace.cli.output import UsageError, say, show
 from turntrace.cli.overview import next_pointer, overview, trace_pointer
 from turntrace.cli.selection import load
-from turntrace.cli.view import show_page
+from turntrace.cli.view import Shown, show_page
 from turntrace.config import Settings
 from turntrace.files.out import default_out
 from turntrace.report.blocks import Pointer, Pointers
@@ -52,7 +52,7 @@ def demo(
     trace_row = trace_pointer(selection.paths[0], selection.cases, note)
     show([*overview(selection), Pointers(rows=(trace_row, *_next(selection.paths[0])))])
     if view:
-        show_page(selection)
+        show_page(Shown(selection))
 
 
 def _next(path: str) -> tuple[Pointer, ...]:

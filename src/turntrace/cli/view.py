@@ -3,6 +3,7 @@
 import sys
 import webbrowser
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,15 +12,18 @@ import typer
 from turntrace.cli.output import UsageError, say, show, write
 from turntrace.cli.selection import Selection, load
 from turntrace.config import environment
+from turntrace.core.beside import beside
 from turntrace.files.out import DEFAULT_FOLDER, safe_name
 from turntrace.files.preparation import make_folder
-from turntrace.report.blocks import Pointer, Pointers
+from turntrace.report.beside import beside_view
+from turntrace.report.blocks import Block, Pointer, Pointers
 from turntrace.report.page.document import page
 from turntrace.report.rounding import count_text, size_text
 from turntrace.report.strings import Data
 
-__all__ = ["register", "show_page", "view"]
+__all__ = ["Shown", "register", "show_page", "view"]
 
+_TWO: Final = 2
 _NOTE: Final = ", one file, no network"
 Files = Annotated[
     list[str] | None,
@@ -37,6 +41,9 @@ def view(
         typer.Option("-o", "--output", metavar="PATH", help="Where the page goes; - is standard output."),
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Write the page and open no browser.")] = False,
+    side_by_side: Annotated[
+        bool, typer.Option("--beside", help="Two files beside each other: medians and differences.")
+    ] = False,
 ) -> None:
     """Draw where the wall time went: one HTML file with everything in it, which asks nothing of any network.
 
@@ -48,28 +55,52 @@ def view(
         turntrace view
         turntrace view run.ndjson -o run.html
         turntrace view monday.ndjson tuesday.ndjson --no-open
+        turntrace view before.ndjson after.ndjson --beside
     """
-    selection = load(files or ())
+    shown = _beside(files or ()) if side_by_side else Shown(load(files or ()))
     if output == "-":
-        write(_pieces(selection), None)
-        return
-    show_page(selection, output, is_opened=not no_open)
+        write(shown.page(), None)
+    else:
+        show_page(shown, output, is_opened=not no_open)
 
 
-def _pieces(selection: Selection) -> Iterable[bytes]:
-    return page(selection.cases, selection.paths)
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a page is made of: turns, and the blocks that lay two files beside each other if that is wanted."""
+
+    selection: Selection
+    beside: tuple[Block, ...] | None = None
+
+    def page(self) -> Iterable[bytes]:
+        """The page in pieces."""
+        return page(self.selection.cases, self.selection.paths, self.beside)
 
 
-def show_page(selection: Selection, output: str | None = None, *, is_opened: bool = True) -> None:
-    """Write the page of the turns, say where it is, and open it.
+def _beside(files: Sequence[str]) -> Shown:
+    """The turns of two files, and their medians beside each other.
+
+    Raises:
+        UsageError: when there are not two files.
+    """
+    if len(files) != _TWO:
+        raise UsageError("--beside takes two files")
+    sides = [load([path]) for path in files]
+    found = beside(*([(case.turn, case.attribution) for case in side.outermost] for side in sides))
+    both = Selection(paths=tuple(files), cases=tuple(case for side in sides for case in side.cases))
+    return Shown(both, beside_view(found, files))
+
+
+def show_page(shown: Shown, output: str | None = None, *, is_opened: bool = True) -> None:
+    """Write the page, say where it is, and open it.
 
     Without ``output`` it goes into .turntrace, named after the first file.
 
     Raises:
         UsageError: when the file cannot be written.
     """
+    selection = shown.selection
     path = Path(output) if output else _default_path(selection.paths)
-    write(_pieces(selection), str(path))
+    write(shown.page(), str(path))
     show([Pointers(rows=(_pointer(path, selection),))])
     if is_opened:
         _open(path)
