@@ -10,7 +10,7 @@ import { SpanTable } from "./spans";
 import { tokens } from "./tokens";
 import type { Item } from "./tree";
 import { Waterfall } from "./waterfall";
-import { besideTab, fixFirst, heading, isFacts, isTable, legend, reportTable, stackedBar, type Share } from "./where";
+import { besideTab, fixFirst, heading, isFacts, isTable, legend, missingLine, reportTable, stackedBar, type Share } from "./where";
 
 type Tab = [name: string, make: () => HTMLElement | null];
 
@@ -73,7 +73,7 @@ class App {
   private picker(): HTMLElement | null {
     if (this.words.turns.length === 1) return null;
     const options = this.words.turns.map((turn, at) => h("option", { value: at, selected: at === this.at }, `${at + 1}  ${short(turn.name, 60)}  ${turn.wall}`));
-    if (this.words.all) options.unshift(h("option", { value: "all", selected: this.at === "all" }, this.words.beside ? "both files" : `all ${this.words.turns.length} turns`));
+    if (this.words.all) options.unshift(h("option", { value: "all", selected: this.at === "all" }, this.words.beside ? "both files" : "all turns"));
     const choose = (event: Event): void => {
       const { value } = event.target as HTMLSelectElement;
       this.openTurn(value === "all" ? "all" : Number(value));
@@ -90,7 +90,7 @@ class App {
     const facts = [words.facts.facts, words.moments?.facts ?? []].filter((line) => line.length);
     const hasEnd = words.table.total !== null;
     return [
-      heading(words.heading, this.when(), facts, words.missing),
+      heading(words.heading, this.when(), facts, missingLine(words.missing, this.turn?.warnings ?? [])),
       h("section", { class: "where", "aria-label": "Where the turn went" }, hasEnd ? h("h2", {}, words.table.heading) : null, hasEnd ? this.bar(this.shares()) : null, hasEnd ? this.legend(words) : reportTable(words.table, true)),
       fixFirst(words.findings, hasEnd, (finding) => this.showFinding(finding)),
     ];
@@ -120,14 +120,14 @@ class App {
     if (beside) {
       // the two are told apart: their sum would be of nothing
       const [title, who] = beside;
-      return title && "title" in title && who && isFacts(who) ? [heading(title, "", who.facts.map((fact) => [fact]), [])] : [];
+      return title && "title" in title && who && isFacts(who) ? [heading(title, "", who.facts.map((fact) => [fact]), null)] : [];
     }
     const [title, ...others] = all.blocks;
     const facts = others.filter(isFacts).map((block) => block.facts);
     const shares = Object.entries(all.sums).map(([phase, ns]) => ({ phase, ns }));
     const table = others.filter(isTable).find((block) => block.total);
     const chips = table && legend(table, new Map(Object.keys(all.sums).map((phase) => [short(phase), phase])), this.phase, (phase) => this.filter(phase), () => this.openTab(1));
-    const head = title && "title" in title ? heading(title, "", facts, []) : h("div", {});
+    const head = title && "title" in title ? heading(title, "", facts, null) : h("div", {});
     return [head, h("section", { class: "where", "aria-label": "Where the turns went" }, h("h2", {}, "Where the turns went, all added up"), this.bar(shares), chips ?? null)];
   }
 

@@ -14,6 +14,8 @@ export interface Item {
   level: number;
   parent: Item | null;
   children: Item[];
+  /** The spans below it in the trace; `children` may stand elsewhere, below their round. */
+  inner: Item[];
   open: boolean;
   critical: boolean;
   /** Parts of its own, [start, end, start, end, …], once they were asked for. */
@@ -50,6 +52,7 @@ function itemOf(kind: Item["kind"], id: string, label: string): Item {
     level: 1,
     parent: null,
     children: [],
+    inner: [],
     open: true,
     critical: false,
     own: null,
@@ -66,7 +69,7 @@ function spanItem(span: Span): Item {
 }
 
 export function buildTree(turn: Turn, name: string): Tree {
-  const root = itemOf("turn", turn.root.span_id ?? "turn", name);
+  const root = itemOf("turn", turn.root.span_id ?? "turn", name || "turn");
   const byId = new Map<string, Item>();
   for (const span of turn.spans) byId.set(span.span_id, spanItem(span));
   for (const part of turn.critical_path) {
@@ -104,11 +107,18 @@ function hang(turn: Turn, root: Item, byId: Map<string, Item>): void {
     item.round = round;
     rounds.set(round.round, item);
   }
+  const parents = new Map<Item, Item | undefined>();
   for (const span of turn.spans) {
     const item = byId.get(span.span_id) as Item;
     const parent = span.parent_id === null ? undefined : byId.get(span.parent_id);
-    const group = span.round === null ? undefined : rounds.get(span.round);
-    const above = group && parent?.span?.round !== span.round ? group : (parent ?? root);
+    parents.set(item, parent);
+    (parent ?? root).inner.push(item);
+  }
+  const numbers = roundNumbers(root);
+  for (const [item, parent] of parents) {
+    const number = numbers.get(item) ?? null;
+    const group = number === null ? undefined : rounds.get(number);
+    const above = group && (!parent || numbers.get(parent) !== number) ? group : (parent ?? root);
     item.parent = above;
     above.children.push(item);
   }
@@ -123,12 +133,26 @@ function hang(turn: Turn, root: Item, byId: Map<string, Item>): void {
   }
 }
 
+/** The round of each item: its own, else that of everything below it where that is one and the same. */
+function roundNumbers(root: Item): Map<Item, number | null> {
+  const ordered = [root];
+  for (let at = 0; at < ordered.length; at++) ordered.push(...(ordered[at] as Item).inner);
+  const numbers = new Map<Item, number | null>();
+  for (const item of ordered.reverse()) {
+    const below = new Set(item.inner.map((inner) => numbers.get(inner) ?? null));
+    const [only] = below;
+    numbers.set(item, item.span?.round ?? (item.span && below.size === 1 ? (only ?? null) : null));
+  }
+  return numbers;
+}
+
 /** Order children by time, set levels, and close rounds where there is too much to show at once. */
 function settle(root: Item, closed: boolean): number {
   let deepest = 1;
   const left = [root];
   for (let item = left.pop(); item; item = left.pop()) {
     item.children.sort((a, b) => a.start - b.start || b.end - a.end);
+    item.inner.sort((a, b) => a.start - b.start);
     if (closed && item.kind === "round") item.open = false;
     for (const child of item.children) {
       child.level = item.level + 1;
@@ -169,12 +193,12 @@ function withAncestors(tree: Tree, phase: string): Set<Item> {
   return wanted;
 }
 
-/** The parts of an item that none of its children covers: layout of the solid part of its bar. */
+/** The parts of an item that no span below it covers: layout of the solid part of its bar. */
 export function ownParts(item: Item): number[] {
   if (item.own) return item.own;
   const parts: number[] = [];
   let at = item.start;
-  for (const child of item.children) {
+  for (const child of item.inner) {
     if (child.end <= at) continue;
     if (child.start >= item.end) break;
     if (child.start > at) parts.push(at, child.start);

@@ -78,7 +78,7 @@ export class Waterfall {
         button("Expand", "Open every row", () => this.openAll(true)),
         button("Collapse", "Close every round", () => this.openAll(false)),
       ),
-      key("critical", "critical path: what the turn was waiting for"),
+      key("critical", "● critical path: what the turn was waiting for"),
       key("own", "own time"),
       key("covered", "its children's time"),
       key("wait", "waiting for a person or a process"),

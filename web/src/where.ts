@@ -1,11 +1,12 @@
 // The first screen: how long, where the turn went, what to fix first, and whether anything is missing.
 
-import type { Block, Facts, Finding, Heading, Table, TurnWords } from "./document";
+import type { Block, Facts, Finding, Heading, Table, Turn, TurnWords } from "./document";
 import { h, short } from "./dom";
 import { time, type Unit } from "./format";
 import { color, ink, isHatched, isPhase, UNATTRIBUTED } from "./phases";
 
 const FINDINGS_SHOWN = 3;
+const WARNINGS_SHOWN = 40;
 
 export function isTable(block: Block): block is Table {
   return "rows" in block;
@@ -16,7 +17,7 @@ export function isFacts(block: Block): block is Facts {
 }
 
 /** Title, the large figures, and the lines below them. */
-export function heading(words: Heading, when: string, facts: string[][], missing: TurnWords["missing"]): HTMLElement {
+export function heading(words: Heading, when: string, facts: string[][], missing: HTMLElement | null): HTMLElement {
   const figures = words.figures.split(" · ").map((text) => {
     const [, amount, rest] = /^([\d.,]+ m?s)(.*)$/.exec(text) ?? [null, text, ""];
     return h("span", { class: "figure" }, h("b", {}, amount as string), rest as string);
@@ -27,15 +28,21 @@ export function heading(words: Heading, when: string, facts: string[][], missing
     h("h1", {}, short(words.title, 200), when ? h("small", {}, `  ${when}`) : null),
     h("p", { class: "figures" }, ...figures, words.note ? h("span", { class: "quiet" }, words.note.trim()) : null),
     ...facts.map((line) => h("p", { class: "facts" }, line.join(" · "))),
-    missing.length ? missingLine(missing) : null,
+    missing,
   );
 }
 
-function missingLine(missing: TurnWords["missing"]): HTMLElement {
+/** Whether anything is missing, and what each warning says for whoever wants to know. */
+export function missingLine(missing: TurnWords["missing"], warnings: Turn["warnings"]): HTMLElement | null {
+  if (missing.length === 0) return null;
   const isFine = missing.every((one) => !one.warn);
   const said = missing.map((one) => one.text).join(" · ");
   const text = isFine ? `${said} · nothing is missing` : said;
-  return h("p", { class: isFine ? "missing fine" : "missing warn" }, h("span", { "aria-hidden": "true" }, isFine ? "✓ " : "⚠ "), text);
+  const line = h("p", { class: isFine ? "missing fine" : "missing warn" }, h("span", { "aria-hidden": "true" }, isFine ? "✓ " : "⚠ "), text);
+  if (warnings.length === 0) return line;
+  const each = warnings.slice(0, WARNINGS_SHOWN).map((one) => h("li", {}, h("b", {}, short(one.code)), ` ${one.line === null ? "" : `line ${one.line}: `}${short(one.message, 300)}`));
+  const rest = warnings.length - each.length;
+  return h("details", { class: "warnings" }, h("summary", {}, line), h("ul", {}, ...each, rest > 0 && h("li", {}, `${rest} more: turntrace check tells them all`)));
 }
 
 export interface Share {
