@@ -56,7 +56,8 @@ const script = await build({
 const style = await build({ ...options, entryPoints: [join(here, "src/page.css")], absWorkingDir: here });
 const js = script.outputFiles[0].text.trim();
 const css = style.outputFiles[0].text.trim();
-if (js.includes("</script") || css.includes("</style") || js.includes("<!--")) throw new Error("would end its element");
+if (js.includes("</script") || css.includes("</style") || js.includes("<!--"))
+  throw new Error("would end its element");
 
 const policy = [
   "default-src 'none'",
@@ -81,4 +82,6 @@ for (const [name, value] of Object.entries(values)) {
   page = page.replace(mark, () => value);
 }
 writeFileSync(target, page);
-console.log(`${relative(process.cwd(), target)}: ${page.length} bytes, script ${js.length}, style ${css.length}`);
+console.log(
+  `${relative(process.cwd(), target)}: ${page.length} bytes, script ${js.length}, style ${css.length}`,
+);

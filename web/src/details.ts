@@ -17,15 +17,31 @@ const TOKENS: [string, keyof Usage][] = [
 ];
 
 /** `close` is called when the reader has seen enough, `show` to look at another span. */
-export function details(item: Item, turn: Turn, unit: Unit, close: () => void, show: (span_id: string) => void): HTMLElement {
+export function details(
+  item: Item,
+  turn: Turn,
+  unit: Unit,
+  close: () => void,
+  show: (span_id: string) => void,
+): HTMLElement {
   const { span } = item;
   const title = h(
     "h2",
     { tabindex: -1 },
-    span ? h("i", { class: isHatched(item.phase) ? "swatch hatched" : "swatch", "style:background-color": color(item.phase) }) : null,
+    span
+      ? h("i", {
+          class: isHatched(item.phase) ? "swatch hatched" : "swatch",
+          "style:background-color": color(item.phase),
+        })
+      : null,
     short(item.label, 200),
   );
-  const head = h("div", { class: "d-head" }, title, h("button", { type: "button", title: "Close (Escape)", "aria-label": "Close", onclick: close }, "✕"));
+  const head = h(
+    "div",
+    { class: "d-head" },
+    title,
+    h("button", { type: "button", title: "Close (Escape)", "aria-label": "Close", onclick: close }, "✕"),
+  );
   if (!span) return h("div", {}, head, list(pairsOfGroup(item, turn, unit)));
   const warnings = turn.warnings.filter((warning) => warning.message.includes(span.span_id));
   return h(
@@ -34,9 +50,20 @@ export function details(item: Item, turn: Turn, unit: Unit, close: () => void, s
     head,
     list(pairsOfSpan(span, turn, unit)),
     parentLink(item, show),
-    span.usage ? section("Usage", TOKENS.map(([name, key]): Pair => [name, count((span.usage as Usage)[key])])) : null,
-    section("Attributes", Object.entries(span.attributes).map(([name, value]): Pair => [name, String(value)])),
-    section("Warnings", warnings.map((warning): Pair => [warning.code, warning.message])),
+    span.usage
+      ? section(
+          "Usage",
+          TOKENS.map(([name, key]): Pair => [name, count((span.usage as Usage)[key])]),
+        )
+      : null,
+    section(
+      "Attributes",
+      Object.entries(span.attributes).map(([name, value]): Pair => [name, String(value)]),
+    ),
+    section(
+      "Warnings",
+      warnings.map((warning): Pair => [warning.code, warning.message]),
+    ),
   );
 }
 
@@ -61,7 +88,10 @@ function pairsOfGroup(item: Item, turn: Turn, unit: Unit): Pair[] {
     ["trace", turn.trace_id || UNKNOWN],
     ["session", turn.session_id || UNKNOWN],
     ["spans", count(turn.spans.length)],
-    ...turn.warnings.map((warning): Pair => [warning.code, warning.line === null ? warning.message : `line ${warning.line}: ${warning.message}`]),
+    ...turn.warnings.map((warning): Pair => [
+      warning.code,
+      warning.line === null ? warning.message : `line ${warning.line}: ${warning.message}`,
+    ]),
   ];
 }
 
@@ -92,7 +122,13 @@ function parentLink(item: Item, show: (span_id: string) => void): HTMLElement | 
   if (!span?.parent_id) return null;
   const parent = span.parent_id;
   const source = span.parent_source === "otel" ? "" : ` (${span.parent_source})`;
-  return h("p", {}, "below ", h("button", { type: "button", class: "link", onclick: () => show(parent) }, parent), source);
+  return h(
+    "p",
+    {},
+    "below ",
+    h("button", { type: "button", class: "link", onclick: () => show(parent) }, parent),
+    source,
+  );
 }
 
 function section(title: string, pairs: Pair[]): HTMLElement | null {
@@ -100,5 +136,9 @@ function section(title: string, pairs: Pair[]): HTMLElement | null {
 }
 
 function list(pairs: Pair[]): HTMLElement {
-  return h("dl", {}, ...pairs.flatMap(([name, value]) => [h("dt", {}, short(name, 120)), h("dd", {}, short(value, 2000))]));
+  return h(
+    "dl",
+    {},
+    ...pairs.flatMap(([name, value]) => [h("dt", {}, short(name, 120)), h("dd", {}, short(value, 2000))]),
+  );
 }

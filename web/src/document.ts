@@ -140,22 +140,21 @@ export interface Words {
   beside: Block[] | null;
 }
 
-function textOf(id: string): string {
-  return document.getElementById(id)?.textContent ?? "";
-}
-
-/** The words, which are small and there at once. */
-export function readWords(): Words {
-  return JSON.parse(textOf("words")) as Words;
-}
-
-/** The report; a large one is compressed. */
-export async function readReport(): Promise<Report> {
-  const text = textOf("report");
-  if (document.getElementById("report")?.dataset["encoding"] !== "gzip") {
-    return JSON.parse(text) as Report;
-  }
+/** The JSON of an element; what is large is compressed. */
+async function read(id: string): Promise<unknown> {
+  const element = document.getElementById(id);
+  const text = element?.textContent ?? "";
+  if (element?.dataset["encoding"] !== "gzip") return JSON.parse(text) as unknown;
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return (await new Response(stream).json()) as Report;
+  return (await new Response(stream).json()) as unknown;
+}
+
+/** The words, small unless the turns are very many: the first screen needs no more. */
+export async function readWords(): Promise<Words> {
+  return (await read("words")) as Words;
+}
+
+export async function readReport(): Promise<Report> {
+  return (await read("report")) as Report;
 }

@@ -30,7 +30,9 @@ export function replace(element: Element, ...children: Child[]): void {
 
 /** A string from data with every control, bidirectional or invisible character shown as an escape. */
 function printable(text: string): string {
-  return text.replace(/[\p{C}\p{Z}]/gu, (one) => (one === " " ? one : `\\u${(one.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`));
+  return text.replace(/[\p{C}\p{Z}]/gu, (one) =>
+    one === " " ? one : `\\u${(one.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** A string from data, harmless and cut to `length` characters. */

@@ -26,7 +26,8 @@ export function flame(frames: Frame[], unit: Unit, onPhase: (phase: string) => v
     replace(stage, ...drawn(root, focus, unit, show, onPhase));
   };
   show(root);
-  const help = "Width is wall share: a level never exceeds the turn, and time without a phase is the ? frame. Click to zoom.";
+  const help =
+    "Width is wall share: a level never exceeds the turn, and time without a phase is the ? frame. Click to zoom.";
   return h("div", {}, h("p", { class: "help" }, help), note, stage);
 }
 
@@ -54,17 +55,25 @@ function describe(node: Node, root: Node, unit: Unit): string {
   return `${path}: ${time(node.value ?? 0, unit)} · ${share.toFixed(1)} %${spans}`;
 }
 
-function drawn(root: Node, focus: Node, unit: Unit, show: (node: Node) => void, onPhase: (phase: string) => void): HTMLElement[] {
+function drawn(
+  root: Node,
+  focus: Node,
+  unit: Unit,
+  show: (node: Node) => void,
+  onPhase: (phase: string) => void,
+): HTMLElement[] {
   const width = focus.x1 - focus.x0 || 1;
   const frames: HTMLElement[] = [];
   root.each((node) => {
     const left = Math.max((node.x0 - focus.x0) / width, 0);
     const right = Math.min((node.x1 - focus.x0) / width, 1);
     if (right - left < LEAST_SHARE) return;
-    frames.push(frame(node, left, right - left, describe(node, root, unit), () => {
-      show(node === focus && node.parent ? node.parent : node);
-      if (node.data.phase) onPhase(node.data.phase);
-    }));
+    frames.push(
+      frame(node, left, right - left, describe(node, root, unit), () => {
+        show(node === focus && node.parent ? node.parent : node);
+        if (node.data.phase) onPhase(node.data.phase);
+      }),
+    );
   });
   return frames;
 }

@@ -202,7 +202,7 @@ function block(
   context.globalAlpha = alpha;
   context.fillStyle = color(phase);
   context.fillRect(left, top, Math.max(right - left, 1), height);
-  if (isHatched(phase) || phase === null) {
+  if (isHatched(phase) || (phase === null && alpha === 1)) {
     context.fillStyle = hatch(context, phase === null ? "#6668" : "#000b");
     context.fillRect(left, top, Math.max(right - left, 1), height);
   }
@@ -217,7 +217,12 @@ function outline(sheet: Sheet, start: number, end: number, top: number, height: 
   context.globalAlpha = 0.45;
   context.strokeStyle = colors.text;
   context.lineWidth = 1;
-  context.strokeRect(Math.round(left) + 0.5, top + 0.5, Math.max(Math.round(right - left) - 1, 1), height - 1);
+  context.strokeRect(
+    Math.round(left) + 0.5,
+    top + 0.5,
+    Math.max(Math.round(right - left) - 1, 1),
+    height - 1,
+  );
   context.globalAlpha = 1;
 }
 
@@ -371,7 +376,8 @@ function paintNames(scene: Scene, sheet: Sheet): void {
   context.fillStyle = colors.quiet;
   context.textAlign = "center";
   for (const gap of scene.turn.gaps) {
-    if (x(gap.end_ns) - x(gap.start_ns) > 8) context.fillText("?", (x(gap.start_ns) + x(gap.end_ns)) / 2, height - size.axis - 1);
+    if (x(gap.end_ns) - x(gap.start_ns) > 8)
+      context.fillText("?", (x(gap.start_ns) + x(gap.end_ns)) / 2, height - size.axis - 1);
   }
   context.fillStyle = colors.text;
   MOMENTS.filter(([, key]) => scene.turn[key] !== null).forEach(([name, key], at) => {

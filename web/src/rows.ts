@@ -53,7 +53,8 @@ export class VirtualRows {
     const top = index * this.rowPx;
     const { scrollTop, clientHeight } = this.scroller;
     if (top < scrollTop) this.scroller.scrollTop = top;
-    else if (top + this.rowPx > scrollTop + clientHeight) this.scroller.scrollTop = top + this.rowPx - clientHeight;
+    else if (top + this.rowPx > scrollTop + clientHeight)
+      this.scroller.scrollTop = top + this.rowPx - clientHeight;
   }
 
   private indexes(): number[] {

@@ -34,7 +34,11 @@ const tokens = (span: Span): string => (span.usage || span.phase === "generation
 const COLUMNS: Column[] = [
   text("name", nameOf),
   text("phase", (span) => span.phase ?? "structure"),
-  whole("round", (span) => span.round, () => ""),
+  whole(
+    "round",
+    (span) => span.round,
+    () => "",
+  ),
   ns("start", (span) => span.start_ns),
   ns("took", (span) => Math.max(span.end_ns - span.start_ns, 0)),
   ns("own", (span) => span.exclusive_ns),
@@ -47,7 +51,15 @@ const COLUMNS: Column[] = [
 
 /** What a search looks at, in lower case. */
 function haystack(span: Span): string {
-  const parts = [span.name, span.phase ?? "structure", span.tool, span.model, span.span_id, span.status, span.outcome];
+  const parts = [
+    span.name,
+    span.phase ?? "structure",
+    span.tool,
+    span.model,
+    span.span_id,
+    span.status,
+    span.outcome,
+  ];
   return parts.join("\n").toLowerCase();
 }
 
@@ -78,10 +90,24 @@ export class SpanTable {
       "aria-label": "Search spans",
       oninput: () => this.refresh(),
     });
-    const scroller = h("div", { class: "st-scroll", tabindex: 0, role: "rowgroup", "aria-label": "Spans" }, this.holder);
+    const scroller = h(
+      "div",
+      { class: "st-scroll", tabindex: 0, role: "rowgroup", "aria-label": "Spans" },
+      this.holder,
+    );
     this.holder.removeAttribute("role");
-    const table = h("div", { class: "st", role: "table", "aria-label": "Spans" }, h("div", { role: "rowgroup" }, this.head), scroller);
-    this.element = h("div", {}, h("div", { class: "st-tools" }, this.search, this.found), h("div", { class: "st-wide" }, table));
+    const table = h(
+      "div",
+      { class: "st", role: "table", "aria-label": "Spans" },
+      h("div", { role: "rowgroup" }, this.head),
+      scroller,
+    );
+    this.element = h(
+      "div",
+      {},
+      h("div", { class: "st-tools" }, this.search, this.found),
+      h("div", { class: "st-wide" }, table),
+    );
     this.virtual = new VirtualRows(scroller, this.holder, ROW_PX, (index) => this.row(index));
     this.refresh();
   }
@@ -101,7 +127,8 @@ export class SpanTable {
     const column = COLUMNS[this.sorted] as Column;
     const phase = this.phase === "unattributed" ? "" : this.phase;
     this.shown = this.turn.spans.filter(
-      (span, at) => (phase === null || (span.phase ?? "") === phase) && (this.haystacks[at] as string).includes(wanted),
+      (span, at) =>
+        (phase === null || (span.phase ?? "") === phase) && (this.haystacks[at] as string).includes(wanted),
     );
     const sign = this.descending ? -1 : 1;
     this.shown.sort((a, b) => sign * compare(column.value(a), column.value(b)) || a.start_ns - b.start_ns);
@@ -112,7 +139,10 @@ export class SpanTable {
 
   private header(column: Column, at: number): HTMLElement {
     const isSorted = at === this.sorted;
-    const title = column.kind === "figure" && /start|took|own|share|critical/.test(column.title) ? `${column.title} ${this.unit}` : column.title;
+    const title =
+      column.kind === "figure" && /start|took|own|share|critical/.test(column.title)
+        ? `${column.title} ${this.unit}`
+        : column.title;
     const sort = (): void => {
       this.descending = isSorted ? !this.descending : column.kind === "figure";
       this.sorted = at;
@@ -120,7 +150,11 @@ export class SpanTable {
     };
     return h(
       "span",
-      { role: "columnheader", class: column.kind, "aria-sort": isSorted ? (this.descending ? "descending" : "ascending") : "none" },
+      {
+        role: "columnheader",
+        class: column.kind,
+        "aria-sort": isSorted ? (this.descending ? "descending" : "ascending") : "none",
+      },
       h("button", { type: "button", onclick: sort }, title, isSorted ? (this.descending ? " ▾" : " ▴") : ""),
     );
   }
@@ -129,12 +163,33 @@ export class SpanTable {
     const span = this.shown[index] as Span;
     const cells = COLUMNS.map((column, at) => {
       const shown = column.text(span, this.unit);
-      const swatch = at === 0 && h("i", { class: isHatched(span.phase) ? "swatch hatched" : "swatch", "style:background-color": color(span.phase), "aria-hidden": "true" });
-      const content = at === 0 ? h("button", { type: "button", class: "plain", onclick: () => this.onSelect(span.span_id) }, shown || "(no name)") : shown;
+      const swatch =
+        at === 0 &&
+        h("i", {
+          class: isHatched(span.phase) ? "swatch hatched" : "swatch",
+          "style:background-color": color(span.phase),
+          "aria-hidden": "true",
+        });
+      const content =
+        at === 0
+          ? h(
+              "button",
+              { type: "button", class: "plain", onclick: () => this.onSelect(span.span_id) },
+              shown || "(no name)",
+            )
+          : shown;
       return h("span", { role: "cell", class: column.kind, title: shown }, swatch, content);
     });
     const isSelected = span.span_id === this.selected;
-    return h("div", { role: "row", class: isSelected ? "st-row selected" : "st-row", onclick: () => this.onSelect(span.span_id) }, ...cells);
+    return h(
+      "div",
+      {
+        role: "row",
+        class: isSelected ? "st-row selected" : "st-row",
+        onclick: () => this.onSelect(span.span_id),
+      },
+      ...cells,
+    );
   }
 }
 

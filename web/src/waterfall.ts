@@ -1,42 +1,51 @@
 // The waterfall: labels as elements, bars on a canvas beside them, one time axis above both.
 
-import { scaleLinear } from "d3-scale";
-import { select } from "d3-selection";
-import { zoom, zoomIdentity, type D3ZoomEvent, type ZoomBehavior, type ZoomTransform } from "d3-zoom";
+import { TimeAxis } from "./axis";
 import type { Turn } from "./document";
-import { h, short } from "./dom";
-import { time, type Unit } from "./format";
-import { axisPx, fitSizes, markOf, paintAxis, paintRows, roundItems, size, type Colors, type Scene, type Sheet } from "./paint";
-import { color, isHatched } from "./phases";
+import { h } from "./dom";
+import type { Unit } from "./format";
+import { describe, labelRow } from "./labels";
+import {
+  axisPx,
+  fitSizes,
+  paintAxis,
+  paintRows,
+  roundItems,
+  size,
+  type Colors,
+  type Scene,
+  type Sheet,
+} from "./paint";
 import { VirtualRows } from "./rows";
 import { buildTree, ownParts, reveal, visible, type Item, type Tree } from "./tree";
 
 const PRINTED_ROWS = 250;
-const PAPER: Colors = { text: "#000", quiet: "#444", line: "#ddd", selected: "#eee", critical: "#000", back: "#fff" };
-const DEEPEST_INDENT = 12;
-const MOST_ZOOM_NS = 1_000;
+const PAPER: Colors = {
+  text: "#000",
+  quiet: "#444",
+  line: "#ddd",
+  selected: "#eee",
+  critical: "#000",
+  back: "#fff",
+};
 const LEAST_SEEN_PX = 12;
-/** Room at the right for the time of the last bar. */
-const MARGIN_PX = 56;
 
 export class Waterfall {
   readonly element: HTMLElement;
-  private readonly axis = h("canvas", { class: "wf-axis", "aria-hidden": "true" });
+  private readonly ticks = h("canvas", { class: "wf-axis", "aria-hidden": "true" });
   private readonly bars = h("canvas", { class: "wf-bars", "aria-hidden": "true" });
   private readonly holder: HTMLElement;
   private readonly scroller: HTMLElement;
   private readonly tip = h("div", { class: "wf-tip", "aria-hidden": "true", hidden: true });
   private readonly tree: Tree;
-  private readonly zoom: ZoomBehavior<HTMLCanvasElement, unknown>;
+  private readonly axis: TimeAxis;
   private readonly virtual: VirtualRows;
   private rows: Item[] = [];
   private path: Scene["path"] = [];
-  private transform: ZoomTransform = zoomIdentity;
   private phase: string | null = null;
   private selected: Item | null = null;
   private colors: Colors | null = null;
   private waiting = false;
-  private resizedPx = Number.NaN;
 
   constructor(
     private readonly turn: Turn,
@@ -54,9 +63,19 @@ export class Waterfall {
       onkeydown: (event: KeyboardEvent) => this.key(event),
     });
     this.scroller = h("div", { class: "wf-scroll" }, this.holder, this.bars);
-    this.element = h("div", { class: "wf" }, this.tools(), this.axis, this.scroller, this.tip);
-    this.zoom = this.zooming();
-    this.virtual = new VirtualRows(this.scroller, this.holder, size.row, (at) => this.row(at), () => this.paintSoon());
+    this.element = h("div", { class: "wf" }, this.tools(), this.ticks, this.scroller, this.tip);
+    this.axis = new TimeAxis(this.bars, this.tree.start, this.tree.end, (down) => {
+      this.scroller.scrollTop -= down;
+      this.tip.hidden = true;
+      this.paintSoon();
+    });
+    this.virtual = new VirtualRows(
+      this.scroller,
+      this.holder,
+      size.row,
+      (at) => this.row(at),
+      () => this.paintSoon(),
+    );
     this.listen();
     this.relist();
   }
@@ -72,8 +91,8 @@ export class Waterfall {
       h(
         "span",
         { class: "buttons" },
-        button("Zoom in", "Zoom in (+)", () => this.zoomBy(2)),
-        button("Zoom out", "Zoom out (-)", () => this.zoomBy(0.5)),
+        button("Zoom in", "Zoom in (+)", () => this.axis.zoomBy(2)),
+        button("Zoom out", "Zoom out (-)", () => this.axis.zoomBy(0.5)),
         button("Whole turn", "Show the whole turn (0)", () => this.fit(null)),
         button("Expand", "Open every row", () => this.openAll(true)),
         button("Collapse", "Close every round", () => this.openAll(false)),
@@ -88,30 +107,13 @@ export class Waterfall {
     );
   }
 
-  private zooming(): ZoomBehavior<HTMLCanvasElement, unknown> {
-    return zoom<HTMLCanvasElement, unknown>()
-      .filter((event: MouseEvent) => {
-        if (event.type === "wheel") return event.ctrlKey || event.metaKey;
-        return event.type !== "dblclick" && !event.button;
-      })
-      .on("zoom", (event: D3ZoomEvent<HTMLCanvasElement, unknown>) => {
-        const moved = event.transform.y - this.transform.y;
-        const source = event.sourceEvent as Event | null;
-        if (source?.type === "mousemove" && event.transform.k === this.transform.k) this.scroller.scrollTop -= moved;
-        this.transform = event.transform;
-        this.tip.hidden = true;
-        this.paintSoon();
-      });
-  }
-
   private listen(): void {
-    select(this.bars).call(this.zoom);
     this.bars.addEventListener("wheel", (event) => {
       if (event.ctrlKey || event.metaKey) return;
       const across = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
       if (Math.abs(across) <= Math.abs(event.shiftKey ? 0 : event.deltaY)) return;
       event.preventDefault();
-      this.panBy(across);
+      this.axis.panBy(across);
     });
     this.bars.addEventListener("click", (event) => {
       const item = this.itemAt(event);
@@ -166,11 +168,16 @@ export class Waterfall {
 
   /** Zoom to an item that is too narrow to be seen; to its round, where it has one. */
   private enlarge(item: Item): void {
-    const x = this.scale();
-    const seen = x(Math.min(item.end, x.invert(this.plotPx))) - x(Math.max(item.start, x.invert(0)));
+    const x = this.axis.scale();
+    const seen = x(Math.min(item.end, x.invert(this.axis.plotPx))) - x(Math.max(item.start, x.invert(0)));
     if (seen >= LEAST_SEEN_PX) return;
     let around = item;
-    while (around.parent?.parent && (x(around.end) - x(around.start)) * 20 < this.plotPx && around.kind !== "round") around = around.parent;
+    while (
+      around.parent?.parent &&
+      (x(around.end) - x(around.start)) * 20 < this.axis.plotPx &&
+      around.kind !== "round"
+    )
+      around = around.parent;
     this.fit(around);
   }
 
@@ -211,50 +218,10 @@ export class Waterfall {
 
   private row(index: number): HTMLElement {
     const item = this.rows[index] as Item;
-    const isParent = item.children.length > 0;
-    const indent = Math.min(item.level - 1, DEEPEST_INDENT) * size.bar;
-    const twisty = h("span", { class: "twisty", "aria-hidden": "true" }, isParent ? (item.open ? "▾" : "▸") : "");
-    const swatch = h("i", {
-      class: isHatched(item.phase) ? "swatch hatched" : "swatch",
-      "aria-hidden": "true",
-      "style:background-color": item.span ? color(item.phase) : "transparent",
+    return labelRow(item, index, this.unit, item === this.selected, (onTwisty) => {
+      if (item.children.length && (onTwisty || item.kind === "round")) this.toggle(item);
+      if (!onTwisty) this.choose(item);
     });
-    const mark = markOf(item);
-    const cell = h(
-      "span",
-      { role: "gridcell", class: "wf-label", "style:padding-left": `${indent}px`, title: short(this.describe(item), 300) },
-      twisty,
-      item.span ? swatch : null,
-      h("span", { class: "wf-name" }, short(item.label)),
-      mark ? h("span", { class: "wf-mark" }, ` ${mark}`) : null,
-      this.roundNote(item),
-      item.critical ? h("span", { class: "wf-critical", title: "on the critical path" }, "●") : null,
-    );
-    return h(
-      "div",
-      {
-        role: "row",
-        id: `row-${index}`,
-        class: `wf-row wf-${item.kind}${item === this.selected ? " selected" : ""}`,
-        "aria-level": item.level,
-        "aria-rowindex": index + 1,
-        "aria-selected": item === this.selected ? "true" : "false",
-        "aria-expanded": isParent ? String(item.open) : null,
-        onclick: (event: MouseEvent) => this.clickRow(item, event),
-      },
-      cell,
-    );
-  }
-
-  private roundNote(item: Item): HTMLElement | null {
-    const tools = item.round?.tools ?? [];
-    return tools.length ? h("span", { class: "wf-note" }, short(tools.join(", "), 60)) : null;
-  }
-
-  private clickRow(item: Item, event: MouseEvent): void {
-    const onTwisty = event.target instanceof Element && event.target.classList.contains("twisty");
-    if (item.children.length && (onTwisty || item.kind === "round")) this.toggle(item);
-    if (!onTwisty) this.choose(item);
   }
 
   private toggle(item: Item): void {
@@ -270,80 +237,19 @@ export class Waterfall {
     this.relist();
   }
 
-  /** A sentence for those who do not see the bar, and for the tip over it. */
-  describe(item: Item): string {
-    const parts = [item.label];
-    if (item.phase && item.phase !== item.label) parts.push(item.phase);
-    if (item.kind === "round") parts.push(time(item.round?.wall_ns ?? null, this.unit));
-    else parts.push(`took ${time(item.end - item.start, this.unit)}`);
-    if (item.span) {
-      parts.push(`own ${time(item.span.exclusive_ns, this.unit)}`);
-      const { critical_ns } = item.span;
-      if (critical_ns) parts.push(`critical path ${time(critical_ns, this.unit)}`);
-      else if (critical_ns === 0) parts.push("not on the critical path");
-      if (item.span.outcome && item.span.outcome !== "ok") parts.push(item.span.outcome);
-    }
-    return parts.join(" · ");
-  }
-
-  // -- time axis ------------------------------------------------------------------------------------------
-
-  private get plotPx(): number {
-    return this.bars.clientWidth || 1;
-  }
-
-  private scale() {
-    const base = scaleLinear().domain([this.tree.start, this.tree.end]).range([0, this.plotPx - MARGIN_PX]);
-    return this.transform.rescaleX(base);
-  }
-
   private resize(): void {
     const { clientWidth } = this.bars;
-    const widened = (clientWidth - MARGIN_PX) / (this.resizedPx - MARGIN_PX);
-    this.resizedPx = clientWidth;
-    const height = this.scroller.clientHeight;
-    sized(this.bars, clientWidth, height);
-    sized(this.axis, clientWidth, axisPx(this.turn));
-    this.axis.style.width = `${clientWidth}px`; // without the gutter of the scrollbar, as the bars are
-    const longest = Math.max((this.tree.end - this.tree.start) / MOST_ZOOM_NS, 1);
-    this.zoom
-      .extent([
-        [0, 0],
-        [clientWidth, 1],
-      ])
-      .translateExtent([
-        [0, -Infinity],
-        [clientWidth, Infinity],
-      ])
-      .scaleExtent([1, longest]);
-    const { k, x } = this.transform;
-    // what is shown stays what is shown, however wide it gets
-    if (Number.isFinite(widened) && widened !== 1 && k > 1) {
-      this.zoom.transform(select(this.bars), zoomIdentity.translate(x * widened, 0).scale(k));
-    }
+    sized(this.bars, clientWidth, this.scroller.clientHeight);
+    sized(this.ticks, clientWidth, axisPx(this.turn));
+    this.ticks.style.width = `${clientWidth}px`; // without the gutter of the scrollbar, as the bars are
+    this.axis.resize();
     this.paint();
   }
 
-  private zoomBy(factor: number): void {
-    this.zoom.scaleBy(select(this.bars), factor);
-  }
-
-  private panBy(px: number): void {
-    this.zoom.translateBy(select(this.bars), -px / this.transform.k, 0);
-  }
-
   /** Make an item as wide as the plot; without one the whole turn. */
-  fit(item: Item | null): void {
-    const target = select(this.bars);
-    if (!item || item.end <= item.start) {
-      this.zoom.transform(target, zoomIdentity);
-      return;
-    }
-    const px = this.plotPx - MARGIN_PX;
-    const per = px / (this.tree.end - this.tree.start);
-    const k = Math.min(px / ((item.end - item.start) * per * 1.3), (this.tree.end - this.tree.start) / MOST_ZOOM_NS);
-    const middle = ((item.start + item.end) / 2 - this.tree.start) * per;
-    this.zoom.transform(target, zoomIdentity.translate(px / 2 - middle * k, 0).scale(k));
+  private fit(item: Item | null): void {
+    if (item && item.end > item.start) this.axis.fit(item.start, item.end);
+    else this.axis.whole();
   }
 
   // -- painting -------------------------------------------------------------------------------------------
@@ -357,7 +263,7 @@ export class Waterfall {
   private paint(): void {
     this.waiting = false;
     this.colors ??= readColors(this.element);
-    const x = this.scale();
+    const x = this.axis.scale();
     const scene: Scene = {
       turn: this.turn,
       tree: this.tree,
@@ -376,9 +282,9 @@ export class Waterfall {
     const [start, end] = x.domain();
     this.element.dataset["shown"] = `${Math.round(start ?? 0)} ${Math.round(end ?? 0)}`;
     const bars = sheet(this.bars);
-    const axis = sheet(this.axis);
+    const ticks = sheet(this.ticks);
     if (bars) paintRows(scene, bars);
-    if (axis) paintAxis(scene, axis);
+    if (ticks) paintAxis(scene, ticks);
   }
 
   // -- pointer and keys -----------------------------------------------------------------------------------
@@ -387,19 +293,22 @@ export class Waterfall {
     const item = this.rows[Math.floor((event.offsetY + this.scroller.scrollTop) / size.row)];
     if (!item) return null;
     if (item.kind !== "round" || item.open) return item;
-    const at = this.scale().invert(event.offsetX);
+    const at = this.axis.scale().invert(event.offsetX);
     return roundItems(item).find((inner) => inner.phase !== null && covers(ownParts(inner), at)) ?? item;
   }
 
   private hover(event: MouseEvent): void {
     const item = this.itemAt(event);
-    const x = this.scale();
+    const x = this.axis.scale();
     const isOver = item && event.offsetX >= x(item.start) - 4 && event.offsetX <= x(item.end) + 4;
     this.tip.hidden = !isOver;
     if (!item || !isOver) return;
-    this.tip.textContent = short(this.describe(item), 300);
+    this.tip.textContent = describe(item, this.unit);
     const box = this.element.getBoundingClientRect();
-    const left = Math.min(event.clientX - box.left + 12, box.width - Math.min(this.tip.offsetWidth, box.width));
+    const left = Math.min(
+      event.clientX - box.left + 12,
+      box.width - Math.min(this.tip.offsetWidth, box.width),
+    );
     this.tip.style.left = `${Math.max(left, 0)}px`;
     this.tip.style.top = `${event.clientY - box.top + 18}px`;
   }
@@ -408,9 +317,9 @@ export class Waterfall {
   key(event: KeyboardEvent): void {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.shiftKey && event.key.startsWith("Arrow")) {
-      const step = this.plotPx / 6;
-      if (event.key === "ArrowLeft") this.panBy(-step);
-      else if (event.key === "ArrowRight") this.panBy(step);
+      const step = this.axis.plotPx / 6;
+      if (event.key === "ArrowLeft") this.axis.panBy(-step);
+      else if (event.key === "ArrowRight") this.axis.panBy(step);
       else return;
     } else if (!this.rowKey(event.key) && !this.zoomKey(event.key)) return;
     event.preventDefault();
@@ -447,8 +356,8 @@ export class Waterfall {
   }
 
   private zoomKey(key: string): boolean {
-    if (key === "+" || key === "=") this.zoomBy(2);
-    else if (key === "-") this.zoomBy(0.5);
+    if (key === "+" || key === "=") this.axis.zoomBy(2);
+    else if (key === "-") this.axis.zoomBy(0.5);
     else if (key === "0") this.fit(null);
     else if (key === "f" && this.selected) this.fit(this.selected);
     else return false;

@@ -56,15 +56,13 @@ def page(
     }
     values = {
         b"title": escape(title_of(words)).encode(),
-        b"words": _embedded(dumped(words)),
+        b"words": _element("words", dumped(words)),
+        b"report": _element("report", b"".join(json_report(cases))),
         b"static": static_html(turn_view(outermost(cases)[0]), bars=False).encode(),
     }
     for piece, name in _template():
         yield piece
-        if name == b"report":
-            yield from _report(cases)
-        else:
-            yield values.get(name, b"")
+        yield values.get(name, b"")
 
 
 def outermost(cases: Sequence[Case]) -> list[Case]:
@@ -100,13 +98,9 @@ def _embedded(json_text: bytes) -> bytes:
     return json_text
 
 
-def _report(cases: Sequence[Case]) -> Iterator[bytes]:
-    """The element with the JSON report of schema 1, compressed when it is large."""
-    text = b"".join(json_report(cases))
+def _element(name: str, text: bytes) -> bytes:
+    """An element with JSON that no browser executes, compressed when it is large."""
     if len(text) < _COMPRESS_FROM_BYTES:
-        yield b'<script type="application/json" id="report">'
-        yield _embedded(text)
-    else:
-        yield b'<script type="text/plain" id="report" data-encoding="gzip">'
-        yield base64.b64encode(gzip.compress(text, 6, mtime=0))
-    yield b"</script>"
+        return b'<script type="application/json" id="%b">%b</script>' % (name.encode(), _embedded(text))
+    packed = base64.b64encode(gzip.compress(text, 6, mtime=0))
+    return b'<script type="text/plain" id="%b" data-encoding="gzip">%b</script>' % (name.encode(), packed)
