@@ -7,6 +7,7 @@
     ├── TraceReadError        a file cannot be read as a trace (path, line, offset)
     │   └── ContractError     strict reading found an error-severity issue
     ├── TraceWriteError       a trace file cannot be opened or is not a regular file
+    ├── QueryError            SQL over traces cannot be answered
     └── MissingExtraError     an optional dependency is not installed (names the extra)
 
 Only configure, attach, read, compare and the command line raise these; recording never does.
@@ -19,6 +20,7 @@ __all__ = [
     "ConfigurationError",
     "ContractError",
     "MissingExtraError",
+    "QueryError",
     "TraceReadError",
     "TraceWriteError",
     "TurntraceError",
@@ -81,6 +83,10 @@ class MissingExtraError(TurntraceError):
         self.feature = feature
         self.extra = extra
         super().__init__(f"{feature} needs an optional package: pip install 'turntrace[{extra}]'")
+
+
+class QueryError(TurntraceError):
+    """A question about many turns cannot be answered; the message says why."""
 
 
 def _unpickled(kind: type[TurntraceError], args: tuple[object, ...]) -> TurntraceError:

@@ -29,8 +29,13 @@ class ProgressBar:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take the bar away, before something else is printed."""
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
 
     def advance(self, count: int = 1) -> None:
         """Another ``count`` of the total are done."""

@@ -16,6 +16,7 @@ from typing import Final
 __all__ = [
     "DEFAULT_FOLDER",
     "FILE_MODE",
+    "companions",
     "default_out",
     "expand",
     "fragment_path",
@@ -99,6 +100,11 @@ def _entries(folder: Path, prefix: str, suffix: str) -> Iterator[Path]:
         return
     for name in names:
         yield folder / name
+
+
+def companions(folder: Path) -> list[str]:
+    """The names of all journals and requests in ``folder``; those of a trace begin with its name and a dot."""
+    return [path.name for suffix in (".part", _REQUESTS) for path in _entries(folder, "", suffix)]
 
 
 def newest(folder: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""A DuckDB in memory or in a temporary file, with bounds; the extra is asked for by name."""
+"""A DuckDB in memory with bounds; the extra is asked for by name."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -8,17 +8,19 @@ from turntrace.errors import MissingExtraError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["connect", "literal"]
+__all__ = ["MEMORY_LIMIT", "connect", "literal", "lock", "write_parquet_of"]
 
 MEMORY_LIMIT: Final = "1GB"
+"""What DuckDB may hold in memory; beyond that it spills to the temporary folder."""
 
 
-def connect(folder: Path, feature: str) -> "DuckDBPyConnection":
-    """A database whose data and spilled rows lie in ``folder``; it holds at most 1 GB of memory.
+def connect(folder: Path, feature: str, at: str = ":memory:") -> "DuckDBPyConnection":
+    """A database that holds at most 1 GB in memory and spills to ``folder``.
 
     Args:
-        folder: an empty one of the caller's, who deletes it.
+        folder: a temporary one of the caller's, who deletes it.
         feature: what needs it, for the error.
+        at: its file, else it has none.
 
     Raises:
         MissingExtraError: when duckdb is not installed.
@@ -33,7 +35,26 @@ def connect(folder: Path, feature: str) -> "DuckDBPyConnection":
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
-    return duckdb.connect(str(folder / "turns.duckdb"), config=settings)
+    return duckdb.connect(at, config=settings)
+
+
+def lock(database: "DuckDBPyConnection") -> None:
+    """Let no SQL from now on read or write files, load extensions, reach the network or change settings."""
+    database.execute("SET enable_external_access = false")
+    database.execute("SET lock_configuration = true")
+
+
+def write_parquet_of(database: "DuckDBPyConnection", source: str, folder: Path, path: Path) -> None:
+    """Write the rows of ``source`` (SQL that gives some) to ``path`` as Parquet, by way of ``folder``.
+
+    Raises:
+        OSError: when the file cannot be written.
+    """
+    made = folder / "made.parquet"
+    database.execute(f"COPY ({source}) TO {literal(str(made))} (FORMAT parquet, COMPRESSION zstd)")
+    with made.open("rb") as rows, path.open("wb") as target:
+        while chunk := rows.read(1 << 20):
+            target.write(chunk)
 
 
 def literal(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from turntrace.core.exports.span_rows import COLUMNS
-from turntrace.query.connection import connect, literal
+from turntrace.query.connection import connect, literal, write_parquet_of
 
 __all__ = ["write_parquet"]
 
@@ -29,15 +29,9 @@ def write_parquet(rows: Iterable[tuple[Any, ...]], path: Path) -> None:
                 orjson.dumps(dict(zip(COLUMNS, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
                 for row in rows
             )
-        made = folder / "rows.parquet"
+        source = f"SELECT * FROM read_json({literal(str(lines))}, format='newline_delimited', columns={_columns()})"
         with database:
-            database.execute(
-                f"COPY (SELECT * FROM read_json({literal(str(lines))}, format='newline_delimited',"
-                f" columns={_columns()})) TO {literal(str(made))} (FORMAT parquet, COMPRESSION zstd)"
-            )
-        with made.open("rb") as source, path.open("wb") as target:
-            while chunk := source.read(1 << 20):
-                target.write(chunk)
+            write_parquet_of(database, source, folder, path)
 
 
 def _columns() -> str:
