@@ -133,6 +133,10 @@ def test_a_phase_is_filtered_and_shown_again(look):
 def test_what_to_fix_first_is_one_click_away(look):
     """A finding selects its span in the waterfall and tells everything of it."""
     seen = look(example())
+    numbered = seen.page.locator(".wf-row:has(.wf-fix)").evaluate_all(
+        "all => all.map(one => [one.querySelector('.wf-fix').innerText, one.querySelector('.wf-name').innerText])"
+    )
+    assert sorted(numbered) == [["1", "retry_wait"], ["2", "compaction"], ["3", "search"]]
     seen.page.locator(".finding").first.click()
     assert "retry_wait" in seen.page.locator(".wf-row.selected").inner_text()
     details = seen.page.locator(".details").inner_text()

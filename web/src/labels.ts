@@ -21,6 +21,7 @@ export function describe(item: Item, unit: Unit): string {
     else if (critical_ns === 0) parts.push("not on the critical path");
     if (item.span.outcome && item.span.outcome !== "ok") parts.push(item.span.outcome);
   }
+  if (item.fix) parts.push(`number ${item.fix} of what to fix first`);
   return short(parts.join(" · "), 300);
 }
 
@@ -60,6 +61,9 @@ function label(item: Item, unit: Unit, isParent: boolean): HTMLElement {
     h("span", { class: "twisty", "aria-hidden": "true" }, isParent ? (item.open ? "▾" : "▸") : ""),
     item.span && swatch(item),
     h("span", { class: "wf-name" }, short(item.label)),
+    item.fix
+      ? h("b", { class: "wf-fix", title: `number ${item.fix} of what to fix first` }, String(item.fix))
+      : null,
     mark ? h("span", { class: "wf-mark" }, ` ${mark}`) : null,
     tools.length ? h("span", { class: "wf-note" }, short(tools.join(", "), 60)) : null,
     item.critical ? h("span", { class: "wf-critical", title: "on the critical path" }, "●") : null,

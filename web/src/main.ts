@@ -266,7 +266,7 @@ class App {
     const { turn, turnWords } = this;
     this.waterfall =
       turn && turnWords
-        ? new Waterfall(turn, turnWords.name, this.unit, (item) => this.showItem(item))
+        ? new Waterfall(turn, turnWords.name, this.unit, turnWords.findings, (item) => this.showItem(item))
         : null;
     this.spans = turn ? new SpanTable(turn, this.unit, (span_id) => this.showSpan(span_id)) : null;
     this.showFirst();

@@ -18,6 +18,8 @@ export interface Item {
   inner: Item[];
   open: boolean;
   critical: boolean;
+  /** Its number among what to fix first, 0 for none. */
+  fix: number;
   /** Parts of its own, [start, end, start, end, …], once they were asked for. */
   own: number[] | null;
 }
@@ -55,6 +57,7 @@ function itemOf(kind: Item["kind"], id: string, label: string): Item {
     inner: [],
     open: true,
     critical: false,
+    fix: 0,
     own: null,
   };
 }

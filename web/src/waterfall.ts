@@ -1,7 +1,7 @@
 // The waterfall: labels as elements, bars on a canvas beside them, one time axis above both.
 
 import { TimeAxis } from "./axis";
-import type { Turn } from "./document";
+import type { Finding, Turn } from "./document";
 import { h } from "./dom";
 import type { Unit } from "./format";
 import { describe, labelRow } from "./labels";
@@ -51,10 +51,12 @@ export class Waterfall {
     private readonly turn: Turn,
     name: string,
     private readonly unit: Unit,
+    findings: Finding[],
     private readonly onSelect: (item: Item) => void,
   ) {
     fitSizes();
     this.tree = buildTree(turn, name);
+    findings.forEach((finding, at) => this.number(finding.span_ids, at + 1));
     this.holder = h("div", {
       class: "wf-rows",
       role: "treegrid",
@@ -78,6 +80,14 @@ export class Waterfall {
     );
     this.listen();
     this.relist();
+  }
+
+  /** Give the spans of a finding its number, so that they are found again among the bars. */
+  private number(span_ids: string[], number: number): void {
+    for (const id of span_ids) {
+      const item = this.tree.byId.get(id);
+      if (item && !item.fix) item.fix = number;
+    }
   }
 
   private tools(): HTMLElement {
