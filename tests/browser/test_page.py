@@ -195,6 +195,37 @@ def test_the_waterfall_is_zoomed_and_panned(look):
     assert seen.shown_ns() == whole
 
 
+def test_a_finger_scrolls_and_pans(look):
+    """On a phone a finger on the bars scrolls the page; once zoomed in it pans them."""
+    seen = look(example(labels={"task": "one"}), size=(400, 800), has_touch=True, is_mobile=True)
+    seen.page.locator(".wf-row").nth(0).scroll_into_view_if_needed()
+    seen.page.locator(".wf-bars").evaluate("one => one.scrollIntoView({ block: 'center' })")
+    session = seen.page.context.new_cdp_session(seen.page)
+    x = seen.page.locator(".wf-bars").bounding_box()["x"] + 100
+
+    def swipe(across, down):
+        for step in range(12):
+            points = [{"x": x + across * step / 10, "y": 400 + down * step / 10}] if step < 11 else []
+            kind = "touchStart" if step == 0 else "touchMove" if points else "touchEnd"
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+            seen.page.wait_for_timeout(16)
+
+    scrolled = "window.scrollY + document.querySelector('.wf-scroll').scrollTop"
+    before = seen.page.evaluate(scrolled)
+    swipe(0, 150)
+    assert seen.page.evaluate(scrolled) < before
+    whole = seen.shown_ns()
+    seen.page.get_by_role("button", name="Zoom in").tap()
+    zoomed = seen.shown_ns()
+    seen.page.locator(".wf-bars").evaluate("one => one.scrollIntoView({ block: 'center' })")
+    swipe(-60, 0)
+    panned = seen.shown_ns()
+    assert panned[0] > zoomed[0]
+    assert whole[1] > zoomed[1]
+    seen.page.locator(".wf-turn").tap()
+    assert "label task" in seen.page.locator(".details").inner_text()
+
+
 def test_what_is_shown_stays_when_the_details_take_their_room(look):
     """A narrower waterfall covers the same time as before."""
     seen = look(example())

@@ -21,7 +21,9 @@ export class TimeAxis {
     moved: (down: number) => void,
   ) {
     this.zoom = zoom<HTMLCanvasElement, unknown>()
-      .filter((event: MouseEvent) => {
+      .filter((event: MouseEvent | TouchEvent) => {
+        // one finger scrolls as everywhere, unless there is something at the sides to pan to
+        if ("touches" in event) return event.touches.length > 1 || this.transform.k > 1;
         if (event.type === "wheel") return event.ctrlKey || event.metaKey;
         return event.type !== "dblclick" && !event.button;
       })

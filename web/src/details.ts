@@ -87,6 +87,7 @@ function pairsOfGroup(item: Item, turn: Turn, unit: Unit): Pair[] {
     ["run", turn.run_id],
     ["trace", turn.trace_id || UNKNOWN],
     ["session", turn.session_id || UNKNOWN],
+    ...Object.entries(turn.labels).map(([name, value]): Pair => [`label ${name}`, value]),
     ["spans", count(turn.spans.length)],
     ...turn.warnings.map((warning): Pair => [
       warning.code,

@@ -51,6 +51,7 @@ export interface Turn {
   parent_run_id: string | null;
   session_id: string;
   trace_id: string;
+  labels: Record<string, string>;
   status: string;
   started_at_ns: string | null;
   wall_ns: number | null;
