@@ -1,5 +1,6 @@
 """``turntrace view``: where the page goes, who opens it, and what is said when it cannot be made."""
 
+import gzip
 import json
 import os
 import re
@@ -35,8 +36,10 @@ def test_the_page_of_the_newest_trace(run, write_trace):
 def test_a_file_elsewhere_is_drawn_into_the_default_folder(run, write_trace):
     """The page of any trace goes where traces go; the folder is made, with its .gitignore."""
     trace = write_trace("run.v1.ndjson", example())
-    assert run("view", trace, "--no-open").exit_code == 0
-    assert Path(".turntrace/run.html").exists()
+    Path("run.v1.ndjson.gz").write_bytes(gzip.compress(Path(trace).read_bytes()))
+    assert run("view", f"{trace}.gz", "--no-open").exit_code == 0
+    page = Path(".turntrace/run.v1.html")
+    assert page.stat().st_mode & 0o777 == 0o600
     assert Path(".turntrace/.gitignore").read_text() == "*\n"
 
 

@@ -13,7 +13,7 @@ from turntrace.cli.output import UsageError, say, show, write
 from turntrace.cli.selection import Selection, load
 from turntrace.config import environment
 from turntrace.core.beside import beside
-from turntrace.files.out import DEFAULT_FOLDER, safe_name
+from turntrace.files.out import DEFAULT_FOLDER, FILE_MODE, safe_name
 from turntrace.files.preparation import make_folder
 from turntrace.report.beside import beside_view
 from turntrace.report.blocks import Block, Pointer, Pointers
@@ -24,6 +24,7 @@ from turntrace.report.strings import Data
 __all__ = ["Shown", "register", "show_page", "view"]
 
 _TWO: Final = 2
+_SUFFIXES: Final = {".gz", ".zst", ".ndjson", ".jsonl", ".json", ".otlp", ".pb"}
 _NOTE: Final = ", one file, no network"
 Files = Annotated[
     list[str] | None,
@@ -107,14 +108,22 @@ def show_page(shown: Shown, output: str | None = None, *, is_opened: bool = True
 
 
 def _default_path(paths: Sequence[str]) -> Path:
-    folder = Path(DEFAULT_FOLDER)
-    name = Path(paths[0]).name.partition(".")[0] if paths[0] != "-" else "view"
+    path = Path(DEFAULT_FOLDER) / f"{_name_of(paths[0])}.html"
     try:
-        make_folder(folder)
-        return folder / f"{safe_name(name)}.html"
+        make_folder(path.parent)
+        path.touch(FILE_MODE)  # as private as the traces beside it
     except OSError as error:
         message = f"cannot write to {DEFAULT_FOLDER}: {error.strerror or error}; name a file with -o"
         raise UsageError(message) from error
+    return path
+
+
+def _name_of(trace: str) -> str:
+    """The name of a trace without what only says how it is written: ``a.b`` of ``runs/a.b.ndjson.gz``."""
+    path = Path(trace)
+    while path.suffix in _SUFFIXES:
+        path = path.with_suffix("")
+    return safe_name(path.name) if trace != "-" else "view"
 
 
 def _pointer(path: Path, selection: Selection) -> Pointer:
