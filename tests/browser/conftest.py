@@ -107,7 +107,7 @@ def look(browser, tmp_path):
     """Open the page of a trace file or of turns; afterwards: no error was said, nothing was asked for."""
     opened = []
 
-    def show(*shown, size=(1280, 800), ready=True, beside=None, **options):
+    def show(*shown, size=(1280, 800), ready=True, beside=None, script=None, **options):
         target = tmp_path / f"page{len(opened)}.html"
         traces = [one if isinstance(one, Path) else write(tmp_path / "run.ndjson", *shown) for one in shown]
         selection = load([str(path) for path in dict.fromkeys(traces)])
@@ -124,6 +124,8 @@ def look(browser, tmp_path):
         context.set_default_timeout(PATIENCE_MS)
         seen = Look(page=context.new_page(), address=target.as_uri())
         opened.append((context, seen))
+        if script:
+            seen.page.add_init_script(script)
         seen.page.on("console", lambda line: seen.said.append(f"{line.type}: {line.text}"))
         seen.page.on("pageerror", lambda error: seen.said.append(str(error)))
         seen.page.on("request", lambda request: seen.asked.append(request.url))

@@ -5,6 +5,7 @@ import statistics
 import pytest
 
 from browser.scenes import long_turn, one_round
+from report.turns import span, turn
 
 PAINTED_MS = 2_000
 FRAME_MS = 1_000 / 30
@@ -60,6 +61,21 @@ def test_a_long_turn_is_there_at_once(look, long_page):
     turn = seen.report()["turns"][0]
     assert len(turn["spans"]) == 50_000
     assert sum(seen.shares().values()) == turn["wall_ns"]
+
+
+NEVER_READ = "window.DecompressionStream = function () { return new TransformStream({ transform: () => new Promise(() => {}) }); }"
+
+
+def test_the_first_screen_needs_no_span(look):
+    """Before the spans are read the figures, the whole bar and what to fix first are there."""
+    spans = [
+        span(f"s{at}", "retry_wait" if at % 2 else "generation", at * 2, at * 2 + 1) for at in range(4_000)
+    ]
+    seen = look(turn(spans, 8_000), ready=False, script=NEVER_READ)
+    seen.page.get_by_text("Reading the spans").wait_for()
+    assert sum(seen.shares().values()) == 8_000_000_000
+    assert "8.000 s wall" in seen.page.locator(".figures").inner_text()
+    assert "retry_wait" in seen.page.locator(".finding").inner_text()
 
 
 def test_a_long_turn_moves_smoothly(look, long_page):

@@ -226,6 +226,9 @@ def test_the_flame_of_many_turns_adds_up(several):
     assert sum(frame["own_ns"] for frame in frames) == walls
     assert frames[0]["count"] == len(cases)
     assert sum(overview_words(cases)["sums"].values()) == walls
+    assert [sum(turn_words(case)["sums"].values()) for case in cases] == [
+        case.attribution.wall_ns for case in cases
+    ]
 
 
 def test_the_flame_of_a_deep_chain_is_bounded():

@@ -115,6 +115,8 @@ export interface TurnWords {
   name: string;
   wall: string;
   unit: "s" | "ms";
+  /** Wall share by phase, the largest first, `unattributed` last; it adds up to the wall. */
+  sums: Record<string, number>;
   facts: Facts;
   moments: Facts | null;
   missing: { text: string; warn: boolean }[];

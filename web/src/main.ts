@@ -151,18 +151,11 @@ class App {
         "section",
         { class: "where", "aria-label": "Where the turn went" },
         hasEnd ? h("h2", {}, words.table.heading) : null,
-        hasEnd ? this.bar(this.shares()) : null,
+        hasEnd ? this.bar(sharesOf(words.sums)) : null,
         hasEnd ? this.legend(words) : reportTable(words.table, true),
       ),
       fixFirst(words.findings, hasEnd, (finding) => this.showFinding(finding)),
     ];
-  }
-
-  private shares(): Share[] {
-    const { turn } = this;
-    if (!turn) return [];
-    const shares = turn.phases.map((phase) => ({ phase: phase.phase, ns: phase.wall_share_ns ?? 0 }));
-    return [...shares, { phase: UNATTRIBUTED, ns: turn.unattributed_ns ?? 0 }];
   }
 
   private bar(shares: Share[]): HTMLElement {
@@ -201,7 +194,7 @@ class App {
     }
     const [title, ...others] = all.blocks;
     const facts = others.filter(isFacts).map((block) => block.facts);
-    const shares = Object.entries(all.sums).map(([phase, ns]) => ({ phase, ns }));
+    const shares = sharesOf(all.sums);
     const table = others.filter(isTable).find((block) => block.total);
     const chips =
       table &&
@@ -333,15 +326,11 @@ class App {
     const { phase } = this;
     const turns = this.report?.turns ?? [];
     const order = this.words.turns.map((turn, at) => ({ turn, at }));
-    if (phase !== null) order.sort((a, b) => shareOf(turns[b.at], phase) - shareOf(turns[a.at], phase));
+    if (phase !== null) order.sort((a, b) => (b.turn.sums[phase] ?? 0) - (a.turn.sums[phase] ?? 0));
     const longest = Math.max(1, ...turns.map((one) => one.wall_ns ?? 0));
     const row = ({ turn, at }: (typeof order)[number]): HTMLElement => {
       const shown = turns[at];
-      const shares = (shown?.phases ?? []).map((phase) => ({
-        phase: phase.phase,
-        ns: phase.wall_share_ns ?? 0,
-      }));
-      shares.push({ phase: UNATTRIBUTED, ns: shown?.unattributed_ns ?? 0 });
+      const shares = sharesOf(turn.sums);
       const bar = smallBar(shares, phase);
       bar.style.width = `${(100 * (shown?.wall_ns ?? 0)) / longest}%`;
       const name = `${shown?.parent_run_id ? "└ " : ""}${at + 1}  ${short(turn.name, 60)}`;
@@ -460,9 +449,8 @@ class App {
   }
 }
 
-function shareOf(turn: Turn | undefined, phase: string): number {
-  if (phase === UNATTRIBUTED) return turn?.unattributed_ns ?? 0;
-  return turn?.phases.find((one) => one.phase === phase)?.wall_share_ns ?? 0;
+function sharesOf(sums: Record<string, number>): Share[] {
+  return Object.entries(sums).map(([phase, ns]) => ({ phase, ns }));
 }
 
 async function main(): Promise<void> {

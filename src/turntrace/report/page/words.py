@@ -30,6 +30,7 @@ def turn_words(case: Case) -> dict[str, Any]:
         "name": printable(turn_name(case.turn)),
         "wall": UNKNOWN if case.attribution.wall_ns is None else unit.with_name(case.attribution.wall_ns),
         "unit": unit.name,
+        "sums": _sums([case]),
         "facts": block_words(facts_of([case])),
         "moments": None if first is None else block_words(first),
         "missing": _missing(case),
