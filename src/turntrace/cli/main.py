@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from turntrace.cli import check, collect, convert, demo, doctor, query, report, run, send, view
+from turntrace.cli import check, collect, convert, demo, doctor, query, report, run, send, tail, view
 from turntrace.cli.output import UsageError, say
 from turntrace.errors import TurntraceError
 from turntrace.version import VERSION
@@ -90,6 +90,7 @@ for _command in (
     demo,
     report,
     view,
+    tail,
     run,
     collect,
     query,

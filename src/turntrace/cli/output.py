@@ -4,15 +4,15 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from turntrace.config import environment
 from turntrace.errors import TurntraceError
 from turntrace.report.blocks import Block
 from turntrace.report.strings import printable
-from turntrace.report.text import lines, text
+from turntrace.report.text import Line, lines, text
 
-__all__ = ["UsageError", "say", "show", "show_lines", "write"]
+__all__ = ["UsageError", "say", "show", "show_lines", "standard_output", "styled", "write"]
 
 _PLAIN_WIDTH = 100
 _COLOURS = {"bold": "bold", "dim": "dim", "bar": "cyan", "warn": "yellow", "": ""}
@@ -65,11 +65,17 @@ def show(blocks: Iterable[Block]) -> None:
 
 def _show_in_colour(blocks: Iterable[Block], width: int) -> None:
     from rich.console import Console
-    from rich.text import Text
 
     console = Console(highlight=False, markup=False, emoji=False)
     for line in lines(blocks, width=width, bars=True):
-        console.print(Text.assemble(*((piece, _COLOURS[style]) for piece, style in line)), soft_wrap=True)
+        console.print(styled(line), soft_wrap=True)
+
+
+def styled(line: Line) -> Any:
+    """A line as text of rich, each piece in its colour."""
+    from rich.text import Text
+
+    return Text.assemble(*((piece, _COLOURS[style]) for piece, style in line))
 
 
 def write(pieces: Iterable[bytes], path: str | None) -> None:

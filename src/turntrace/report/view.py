@@ -15,7 +15,7 @@ from turntrace.report.facts import facts_of
 from turntrace.report.findings import find
 from turntrace.report.items import Item, items_by_name, items_by_phase, items_by_span, unattributed_item
 from turntrace.report.moments import moments
-from turntrace.report.rounding import PERCENT, Unit, count_text, percent_text, percents, unit_for
+from turntrace.report.rounding import PERCENT, SECONDS, Unit, count_text, percent_text, percents, unit_for
 from turntrace.report.rounds import round_table
 from turntrace.report.strings import UNKNOWN, Data, Words, joined
 from turntrace.report.tables import wall_table
@@ -26,6 +26,7 @@ __all__ = [
     "Choice",
     "accounted",
     "heading",
+    "phase_table",
     "stopped_table",
     "turn_view",
     "warning_counts",
@@ -88,6 +89,11 @@ def heading(case: Case, unit: Unit) -> Heading:
         figures=f"{figures} · {unit.with_name(attribution.active_ns)} active",
         note=" (without waiting for you)",
     )
+
+
+def phase_table(case: Case, choice: Choice = DEFAULT_CHOICE) -> Table:
+    """The table of a turn that has a window, in seconds."""
+    return _table(case, choice, SECONDS)
 
 
 def _table(case: Case, choice: Choice, unit: Unit) -> Table:
