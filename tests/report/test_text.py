@@ -258,7 +258,9 @@ def test_a_long_breakdown_of_the_first_token_wraps():
     spans = [span(phase, phase, at * 100, at * 100 + 100) for at, phase in enumerate(phases)]
     start = example().started_ns
     record = turn(spans, 1000, first_token_ns=start + 590 * MS, first_visible_ns=start + 600 * MS)
-    first, second = shown(record).splitlines()[-6:-4]
+    lines = shown(record).splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("first token"))
+    first, second = lines[at : at + 2]
     names = [part.rsplit(" ", 1)[0] for part in first.partition("(")[2].split(", ")]
     assert first.startswith("first token 0.590 s (prompt 0.100, ")
     assert names == ["prompt", "queue", "connect", "model", "retry", "guardrail"]

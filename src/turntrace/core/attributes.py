@@ -43,6 +43,9 @@ REPEATED: Final = "turntrace.repeated"
 METRICS: Final = "turntrace.metrics"
 """Who makes metrics of a span: ``process`` or ``collector``; of the resource, and of a span that says otherwise."""
 
+CALL_HASH: Final = "turntrace.call_hash"
+"""On a tool call: a hash of its name and arguments with a salt of the process, so that repeats can be told."""
+
 FIRST_TOKEN_MS: Final = "turntrace.first_token_ms"  # noqa: S105 - a name, no password
 FIRST_VISIBLE_MS: Final = "turntrace.first_visible_ms"
 AWAIT_MS: Final = "turntrace.stream.await_ms"
@@ -87,7 +90,7 @@ ALLOWED: Final = frozenset(
     {
         PHASE, EXCLUSIVE_MS, EXCLUSIVE_PROVISIONAL, OUTCOME, ROUND, RUN_ID, ATTEMPT, REASON, TURN_AGENT,
         RETRIED_MODEL,
-        REPEATED, METRICS, PARENT_RUN_ID,
+        REPEATED, METRICS, PARENT_RUN_ID, CALL_HASH,
         FIRST_TOKEN_MS, FIRST_VISIBLE_MS, AWAIT_MS, CONSUME_MS, CHUNKS,
         OPERATION, PROVIDER, SYSTEM, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, REQUEST_STREAM,
         FINISH_REASONS, TIME_TO_FIRST_CHUNK, AGENT_NAME, CONVERSATION_ID, TOOL_NAME, TOOL_TYPE, TOOL_CALL_ID,

@@ -15,7 +15,7 @@ from turntrace.core.model import Usage
 from turntrace.core.results import PhaseTotals, SpanTimes, Totals
 from turntrace.core.usage import TOKEN_FIELDS, UsageTotals, total
 from turntrace.report.case import Case
-from turntrace.report.findings import find
+from turntrace.report.findings import find, observe
 from turntrace.report.rounding import unit_for
 from turntrace.report.rounds import rounds_of
 from turntrace.report.strings import plain
@@ -242,6 +242,7 @@ def _timeline(case: Case) -> dict[str, list[dict[str, Any]]]:
 
 
 def _findings(case: Case) -> list[dict[str, Any]]:
+    unit = unit_for(case.attribution.wall_ns)
     return [
         {
             "code": finding.code,
@@ -249,7 +250,7 @@ def _findings(case: Case) -> list[dict[str, Any]]:
             "saves_ns": finding.saves_ns,
             "span_ids": list(finding.span_ids),
         }
-        for finding in find(case, unit_for(case.attribution.wall_ns))
+        for finding in (*find(case, unit), *observe(case, unit))
     ]
 
 

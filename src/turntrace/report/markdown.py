@@ -49,9 +49,9 @@ def _block(block: Block) -> Iterator[str]:
         case Table():
             yield from _table(block)
         case Findings():
-            yield "**Fix first** (on the critical path, yours to change)"
+            yield f"**{block.title.capitalize()}**{block.note}"
             yield ""
-            yield "| | where | evidence | saves up to |"
+            yield f"| | where | evidence | {block.saves} |"
             yield "|---:|---|---|---:|"
             for number, row in enumerate(block.rows, start=1):
                 yield f"| {number} | {_inline(row.label)} | {_inline(row.message)} | {row.saves} |"

@@ -22,9 +22,6 @@ _FULL_BAR_CELLS: Final = 25
 _LONGEST_CELL: Final = 28
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _FINDING_LABEL_CELLS: Final = 11
-_FINDINGS_TITLE: Final = "FIX FIRST"
-_FINDINGS_NOTE: Final = " (on the critical path, yours to change)"
-_SAVES: Final = "saves up to"
 
 
 def text(blocks: Iterable[Block], *, width: int = 100, bars: bool = False) -> str:
@@ -157,10 +154,10 @@ def _bar(length: float) -> str:
 
 
 def _findings(block: Findings, width: int) -> Iterator[Line]:
-    title = _FINDINGS_TITLE
-    note = _FINDINGS_NOTE if cells(title + _FINDINGS_NOTE + _SAVES) < width else ""
-    gap = " " * (width - cells(title + note + _SAVES))
-    yield (title, "bold"), (note, "dim"), (gap, ""), (_SAVES, "dim")
+    title, saves = block.title, block.saves
+    note = block.note if cells(title + block.note + saves) < width else ""
+    gap = " " * (width - cells(title + note + saves))
+    yield (title, "bold"), (note, "dim"), (gap, ""), (saves, "dim")
     labels = [plain(row.label) for row in block.rows]
     label_cells = min(_LABEL_CELLS - 2, max([_FINDING_LABEL_CELLS, *map(cells, labels)]))
     for number, (row, full) in enumerate(zip(block.rows, labels, strict=True), start=1):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from turntrace.report.case import Case, name_of
 from turntrace.report.evidence import Finding, on_path, spans_of
+from turntrace.report.path_parts import held_by, length_ns
 from turntrace.report.rounding import Unit
 from turntrace.report.strings import Words
 
@@ -39,9 +40,9 @@ def tool_findings(case: Case, unit: Unit) -> Iterator[Finding]:
                 second, last = sorted(cluster, key=lambda call: call.end_ns)[-_PAIR:]
                 if last.waited_for and second.end_ns < last.end_ns:
                     tails[last.name].append((second, last))
-        yield from _serial(group, unit)
+        yield from _serial(case, group, unit)
     for pairs in tails.values():
-        yield _tail(pairs, unit)
+        yield from _tail(case, pairs, unit)
 
 
 def _groups(case: Case) -> list[list[_Call]]:
@@ -83,22 +84,24 @@ def _clusters(calls: Sequence[_Call]) -> Iterator[list[_Call]]:
     yield cluster
 
 
-def _tail(pairs: Sequence[tuple[_Call, _Call]], unit: Unit) -> Finding:
+def _tail(case: Case, pairs: Sequence[tuple[_Call, _Call]], unit: Unit) -> Iterator[Finding]:
     """One tool that ran on, once or several times, after the last call beside it was done."""
-    saves_ns = sum(last.end_ns - second.end_ns for second, last in pairs)
+    held = held_by(case, [last.span_id for _, last in pairs])
+    saves_ns = sum(length_ns(held[last.span_id], second.end_ns, last.end_ns) for second, last in pairs)
+    ran_on_ns = sum(last.end_ns - second.end_ns for second, last in pairs)
     beside = {second.name for second, _ in pairs}
     done: Words = (*beside.pop(), " was done") if len(beside) == 1 else ("the calls beside it were done",)
     often = f" ({len(pairs)} times in all)" if len(pairs) > 1 else ""
-    return Finding(
+    yield Finding(
         code="tool_tail",
         label=pairs[0][1].name,
-        message=(f"ran {unit.with_name(saves_ns)} after ", *done, often),
+        message=(f"ran {unit.with_name(ran_on_ns)} after ", *done, often),
         saves_ns=saves_ns,
         span_ids=tuple(last.span_id for _, last in pairs),
     )
 
 
-def _serial(group: Sequence[_Call], unit: Unit) -> Iterator[Finding]:
+def _serial(case: Case, group: Sequence[_Call], unit: Unit) -> Iterator[Finding]:
     """Calls that one answer of the model asked for together and that never overlapped."""
     rounds: dict[int, list[_Call]] = defaultdict(list)
     for call in group:
@@ -108,6 +111,8 @@ def _serial(group: Sequence[_Call], unit: Unit) -> Iterator[Finding]:
         if len(calls) < _PAIR or any(len(cluster) > 1 for cluster in _clusters(calls)):
             continue
         longest_ns = max(call.ran_ns for call in calls)
+        held = held_by(case, [call.span_id for call in calls])
+        waited_ns = sum(length_ns(sections) for sections in held.values())
         yield Finding(
             code="serial_tools",
             label=("tool_execution",),
@@ -115,6 +120,6 @@ def _serial(group: Sequence[_Call], unit: Unit) -> Iterator[Finding]:
                 f"{len(calls)} calls of round {number} ran one after another; ",
                 f"the longest takes {unit.with_name(longest_ns)}",
             ),
-            saves_ns=sum(call.ran_ns for call in calls) - longest_ns,
+            saves_ns=min(sum(call.ran_ns for call in calls) - longest_ns, waited_ns),
             span_ids=tuple(call.span_id for call in calls),
         )

@@ -11,8 +11,9 @@ from turntrace.core.model import Warn
 from turntrace.core.results import Totals
 from turntrace.report.blocks import Block, Column, Facts, FindingRow, Findings, Heading, Row, Table
 from turntrace.report.case import Case, phase_name, turn_name
+from turntrace.report.evidence import Finding
 from turntrace.report.facts import facts_of
-from turntrace.report.findings import find
+from turntrace.report.findings import find, observe
 from turntrace.report.items import Item, items_by_name, items_by_phase, items_by_span, unattributed_item
 from turntrace.report.moments import moments
 from turntrace.report.rounding import PERCENT, SECONDS, Unit, count_text, percent_text, percents, unit_for
@@ -66,6 +67,7 @@ def turn_view(case: Case, choice: Choice = DEFAULT_CHOICE) -> tuple[Block, ...]:
             moments(case, unit),
             _warnings(case),
             _findings(case, choice, unit),
+            _observed(case, unit),
         ]
     else:
         blocks += [_table(case, choice, unit), _warnings(case)]
@@ -172,8 +174,19 @@ def _findings(case: Case, choice: Choice, unit: Unit) -> Findings | None:
     """The findings, at most ``choice.top`` of them unless everything is wanted."""
     found = find(case, unit)
     shown = found if choice.everything else found[: choice.top]
-    rows = tuple(
-        FindingRow(label=finding.label, message=finding.message, saves=unit.with_name(finding.saves_ns))
-        for finding in shown
-    )
+    rows = _finding_rows(shown, unit)
     return Findings(rows=rows) if rows else None
+
+
+def _observed(case: Case, unit: Unit) -> Findings | None:
+    """What else held the turn: the person that it asked, and what nothing accounts for."""
+    rows = _finding_rows(observe(case, unit), unit)
+    note = " (on the critical path, not the agent's to speed up)"
+    return Findings(rows=rows, title="ALSO WAITED FOR", note=note, saves="up to") if rows else None
+
+
+def _finding_rows(found: Iterable[Finding], unit: Unit) -> tuple[FindingRow, ...]:
+    return tuple(
+        FindingRow(label=finding.label, message=finding.message, saves=unit.with_name(finding.saves_ns))
+        for finding in found
+    )
