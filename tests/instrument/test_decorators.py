@@ -329,3 +329,42 @@ async def test_cancellation_passes_through_an_async_generator(recorded):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert outcome(recorded) == "cancelled"
+
+
+def test_a_decorated_tool_stamps_its_arguments():
+    """Calls with the same arguments can be told, the arguments cannot; a stateful argument has no stamp."""
+
+    @tt.tool.wrap()
+    def search(query, *, deep=False):
+        return query, deep
+
+    @tt.tool.wrap("other")
+    def other(query):
+        return query
+
+    with Recorded() as recorded, tt.turn("a"):
+        for arguments in (("secret",), ("secret",), ("else",), (object(),)):
+            search(*arguments)
+        other("secret")
+    spans = [span for span in recorded.exporter.get_finished_spans() if span.name.startswith("execute_tool")]
+    stamps = [dict(span.attributes).get("turntrace.call_hash") for span in spans]
+    assert stamps[0] == stamps[1] != stamps[2]
+    assert stamps[3] is None
+    assert len({*stamps}) == 4
+    assert "secret" not in str(stamps)
+
+
+def test_a_stamp_that_fails_is_no_matter_of_the_tool(recorded, monkeypatch):
+    """The tool runs and is recorded."""
+
+    def fail(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr("turntrace.instrument.stamps.call_stamp", fail)
+
+    @tt.tool.wrap()
+    def search():
+        return 5
+
+    assert search() == 5
+    assert recorded.guard is not None

@@ -47,6 +47,10 @@ class TurnSink(Protocol):
         """Add a warning to the turn."""
         ...
 
+    def prefix(self, hashes: Mapping[str, str]) -> None:
+        """Note the hashes of the parts of a model call's prompt: a ``prefix_hash`` line says what changed."""
+        ...
+
     def finish(self, status: TurnStatus, end_ns: int) -> dict[str, Scalar]:
         """Freeze the turn and return the attributes of its span: the whole answer."""
         ...

@@ -1,12 +1,12 @@
 """The functions that applications call. Each tests one switch first: off, it costs next to nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
 from opentelemetry.context import get_current
 from opentelemetry.trace import get_current_span
 
-from turntrace.core.attributes import OPERATION, TOOL_CALL_ID, TOOL_NAME, TOOL_TYPE
+from turntrace.core.attributes import CALL_HASH, OPERATION, TOOL_CALL_ID, TOOL_NAME, TOOL_TYPE
 from turntrace.core.contract import COUNTERS, MARKS, PHASES
 from turntrace.core.ports import Recorder
 from turntrace.instrument.decorators import wrapped
@@ -214,14 +214,35 @@ def _wrap_with(make: Callable[..., Any]) -> Callable[..., Decorator]:
     """The decorator factory of ``make``: ``@phase.wrap("verification")``."""
 
     def wrap(*args: Any, **kwargs: Any) -> Decorator:
-        return lambda function: wrapped(function, lambda: make(*args, **kwargs))
+        return lambda function: wrapped(function, lambda _args, _kwargs: make(*args, **kwargs))
 
     return wrap
 
 
 def _wrap_tool(name: str | None = None) -> Decorator:
     """``@tool.wrap()``: the function's own name unless one is given."""
-    return lambda function: wrapped(function, lambda: _tool(name or function.__name__))
+
+    def wrap(function: Any) -> Any:
+        called = name or function.__name__
+        return wrapped(function, lambda args, kwargs: _stamped_tool(called, args, kwargs))
+
+    return wrap
+
+
+def _stamped_tool(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> PhaseSpan | Noop:
+    """A tool call that can be told from one with other arguments, and not by what they are."""
+    recorder = slot.recorder
+    if recorder is None:
+        return NOOP
+    # loaded with the first decorated call: hashing takes modules that recording does without
+    from turntrace.instrument.stamps import call_stamp  # noqa: PLC0415 - see above
+
+    try:
+        found = call_stamp(str(name), args, kwargs)
+    except Exception as error:  # noqa: BLE001 - telemetry never changes the agent
+        recorder.caught("tool", error)
+        found = None
+    return _tool(name, attributes=None if found is None else {CALL_HASH: found})
 
 
 def _public(make: Callable[..., Any], name: str, wrap: Callable[..., Decorator]) -> Any:

@@ -6,7 +6,7 @@ its context attached inside each pull only, so that the consumer never runs insi
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +15,8 @@ from opentelemetry.context import attach, get_current
 __all__ = ["Block", "wrapped"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+MakeBlock = Callable[[Sequence[Any], Mapping[str, Any]], "Block"]
+"""Makes the block of one call from its positional and its named arguments."""
 
 
 class Block(Protocol):
@@ -31,8 +33,8 @@ class Block(Protocol):
         ...
 
 
-def wrapped(function: Function, block: Callable[[], Block]) -> Function:
-    """``function`` run inside a new ``block()`` at each call; its signature and kind stay."""
+def wrapped(function: Function, block: MakeBlock) -> Function:
+    """``function`` run inside a new ``block`` at each call; its signature and kind stay."""
     if inspect.isasyncgenfunction(function):
         around = _around_async_generator
     elif inspect.isgeneratorfunction(function):
@@ -47,25 +49,25 @@ def wrapped(function: Function, block: Callable[[], Block]) -> Function:
 Around = Callable[..., Any]
 
 
-def _around_call(function: Around, block: Callable[[], Block]) -> Around:
+def _around_call(function: Around, block: MakeBlock) -> Around:
     def call(*args: Any, **kwargs: Any) -> Any:
-        with block():
+        with block(args, kwargs):
             return function(*args, **kwargs)
 
     return call
 
 
-def _around_coroutine(function: Around, block: Callable[[], Block]) -> Around:
+def _around_coroutine(function: Around, block: MakeBlock) -> Around:
     async def call(*args: Any, **kwargs: Any) -> Any:
-        with block():
+        with block(args, kwargs):
             return await function(*args, **kwargs)
 
     return call
 
 
-def _around_generator(function: Around, block: Callable[[], Block]) -> Around:
+def _around_generator(function: Around, block: MakeBlock) -> Around:
     def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        generator, held = function(*args, **kwargs), _Held(block())
+        generator, held = function(*args, **kwargs), _Held(block(args, kwargs))
         step, value = generator.send, None
         while True:
             try:
@@ -85,9 +87,9 @@ def _around_generator(function: Around, block: Callable[[], Block]) -> Around:
     return call
 
 
-def _around_async_generator(function: Around, block: Callable[[], Block]) -> Around:
+def _around_async_generator(function: Around, block: MakeBlock) -> Around:
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        generator, held = function(*args, **kwargs), _Held(block())
+        generator, held = function(*args, **kwargs), _Held(block(args, kwargs))
         step, value = generator.asend, None
         while True:
             try:

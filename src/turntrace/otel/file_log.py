@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from turntrace.core.attributes import content_free
 from turntrace.core.codec import journal as lines
-from turntrace.core.model import Mark, Turn, Usage, Warn
+from turntrace.core.model import Event, Mark, Turn, Usage, Warn
 from turntrace.core.retry_waits import is_retry_wait
 from turntrace.errors import TraceReadError
 from turntrace.files.fragments import Part, parts_with_trace, remove_joined, turn_lives_elsewhere
@@ -98,6 +98,10 @@ class FileLog:
     def warning(self, warning: Warn) -> None:
         """See TurnLog."""
         self._tell(lines.warning_line, warning)
+
+    def event(self, event: Event) -> None:
+        """See TurnLog."""
+        self._tell(lines.event_line, event)
 
     def _tell(self, encode: Callable[..., bytes], *facts: Any) -> None:
         if self._turn.closed:

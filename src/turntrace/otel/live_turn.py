@@ -15,7 +15,8 @@ from opentelemetry.trace import SpanContext
 from turntrace.core.attributes import Scalar
 from turntrace.core.dialects import Description, Verdict
 from turntrace.core.live import LiveAttribution, LiveSpan
-from turntrace.core.model import Mark, Outcome, SpanStatus, Turn, TurnStatus, Usage, Warn
+from turntrace.core.model import Event, Mark, Outcome, SpanStatus, Turn, TurnStatus, Usage, Warn
+from turntrace.core.prefixes import invalidation_reason
 from turntrace.core.results import Attribution
 from turntrace.otel.answer import answer
 from turntrace.otel.clock import Clock, TurnClock
@@ -62,6 +63,10 @@ class TurnLog(Protocol):
 
     def warning(self, warning: Warn) -> None:
         """Something a reader must know."""
+        ...
+
+    def event(self, event: Event) -> None:
+        """A content-free event."""
         ...
 
     def flush(self) -> None:
@@ -179,6 +184,7 @@ class LiveTurn:
         "model",
         "monotonic_ns",
         "open_spans",
+        "prefix_hashes",
         "provider",
         "result",
         "root_id",
@@ -206,6 +212,7 @@ class LiveTurn:
         self.tell_count: Callable[[str, int], object] | None = None  # a metric of counters
         self.model: str | None = None
         self.provider: str | None = None
+        self.prefix_hashes: Mapping[str, str] | None = None
         self.start_ns = self.since_ns = start_ns
         self.end_ns: int | None = None
         self.status: TurnStatus = "ok"
@@ -262,6 +269,15 @@ class LiveTurn:
         """See TurnSink."""
         ids = () if span_id is None else (f"{span_id:016x}",)
         self.log.warning(Warn(code=code, message=message, span_ids=ids))
+
+    def prefix(self, hashes: Mapping[str, str]) -> None:
+        """See TurnSink."""
+        if self.closed:
+            return
+        with self.lock:
+            reason = invalidation_reason(self.prefix_hashes, hashes)
+            self.prefix_hashes = hashes
+        self.log.event(Event(type="prefix_hash", fields={**hashes, "invalidation_reason": reason}))
 
     def finish(self, status: TurnStatus, end_ns: int) -> dict[str, Scalar]:
         """See TurnSink."""
@@ -334,6 +350,10 @@ class NestedTurn:
     def warn(self, code: str, message: str, span_id: int | None) -> None:
         """See TurnSink."""
         self.outer.warn(code, message, span_id)
+
+    def prefix(self, hashes: Mapping[str, str]) -> None:
+        """See TurnSink."""
+        self.outer.prefix(hashes)
 
     def finish(self, status: TurnStatus, end_ns: int) -> dict[str, Scalar]:
         """Only the outer turn carries the whole answer."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from turntrace.core.model import Mark, Turn, Usage, Warn
+from turntrace.core.model import Event, Mark, Turn, Usage, Warn
 from turntrace.otel.live_turn import LiveTurn, OpenSpan
 from turntrace.otel.span_table import MAX_SPANS, SpanTable
 from turntrace.otel.turn_record import turn_record
@@ -22,6 +22,7 @@ class MemoryLog:
         self._marks: list[Mark] = []
         self._usage: list[Usage] = []
         self._warnings: list[Warn] = []
+        self._events: list[Event] = []
 
     def opened(self) -> None:
         """See TurnLog."""
@@ -54,6 +55,10 @@ class MemoryLog:
         """See TurnLog."""
         self._warnings.append(warning)
 
+    def event(self, event: Event) -> None:
+        """See TurnLog."""
+        self._events.append(event)
+
     def flush(self) -> None:
         """See TurnLog."""
 
@@ -67,7 +72,9 @@ class MemoryLog:
                 Warn(code="too_many_spans", message=f"more than {MAX_SPANS} spans without a file")
             )
         record = turn_record(self._turn, spans, self._usage, self._marks, warnings)
-        return replace(record, run_id=self._run_id)  # a turn that was rolled over goes on under another
+        return replace(
+            record, run_id=self._run_id, events=tuple(self._events)
+        )  # a turn that was rolled over goes on under another
 
     def has_turn_elsewhere(self) -> bool:
         """See TurnLog."""

@@ -114,3 +114,13 @@ def test_a_span_that_reaches_out_of_the_turn_is_no_part_of_it():
     for unknown in ({"started_ns": None}, {"completed_ns": None}, {"span_id": None}):
         turn = replace(WINDOW, **unknown)
         assert merge_fragments(turn, [part]) == turn
+
+
+def test_events_come_along_with_their_fragment():
+    """What another process stamped stands in the turn, in the order of the processes."""
+    from turntrace.core.model import Event
+
+    one, other = (Event(type="prefix_hash", fields={"tools": text}) for text in ("a", "b"))
+    turn = fragment(span("a", "root"), span_id="root", events=(one,))
+    assert merge_fragments(turn, [fragment(span("b", "a"), events=(other,))]).events == (one, other)
+    assert merge_fragments(turn, [fragment(events=(other,))]).events == (one,)

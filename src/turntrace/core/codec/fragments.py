@@ -31,6 +31,7 @@ def merge_fragments(turn: Turn, fragments: Iterable[Turn]) -> Turn:
         list(turn.marks),
         list(turn.warnings),
     )
+    events = list(turn.events)
     counters = Counter(turn.counters)
     for part in parts:
         found = [span for span in part.spans if span.span_id in joined]
@@ -38,6 +39,7 @@ def merge_fragments(turn: Turn, fragments: Iterable[Turn]) -> Turn:
         usage += (item for item in part.usage if item.span_id in joined)
         marks += (item for item in part.marks if item.span_id in joined)
         warnings += part.warnings if found else ()
+        events += part.events if found else ()
         if found and len(found) == len(part.spans):
             counters.update(part.counters)
         elif found and part.counters:
@@ -50,6 +52,7 @@ def merge_fragments(turn: Turn, fragments: Iterable[Turn]) -> Turn:
         usage=tuple(usage),
         marks=tuple(marks),
         warnings=tuple(warnings),
+        events=tuple(events),
         counters=dict(counters),
     )
 

@@ -15,6 +15,7 @@ from turntrace.core.ports import Recorder
 from turntrace.instrument.adapters.answers import Answer
 from turntrace.instrument.adapters.bodies import AsyncBody, Body
 from turntrace.instrument.adapters.model_call import ModelCall
+from turntrace.instrument.adapters.prefix import prefix_hashes
 from turntrace.instrument.adapters.reading import Reading
 from turntrace.otel import slot
 
@@ -88,6 +89,8 @@ class Calls:
             {"provider": provider, "operation": api.operation, "attributes": attributes},
         )
         call.counts_attempts = self.attempts
+        if isinstance(body, dict):
+            call.prefix = _prefix_of(body)
         return call
 
     def _coming(self, call: ModelCall, result: Any) -> bool:
@@ -116,6 +119,14 @@ class Calls:
 def _request_of(arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """The SDK's own record of the request: the second argument of its ``request``."""
     return options["options"] if "options" in options else arguments[1]
+
+
+def _prefix_of(body: Mapping[str, Any]) -> Mapping[str, str] | None:
+    """The hashes of the prompt's parts; None where a part is no value of JSON."""
+    try:
+        return prefix_hashes(body)
+    except TypeError:
+        return None
 
 
 def _response_of(result: Any) -> Any:

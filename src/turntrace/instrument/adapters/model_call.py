@@ -39,13 +39,23 @@ class ModelCall(GenerationSpan):
     exception that leaves it ends the call; else ``end`` does, once, from any thread.
     """
 
-    __slots__ = ("_attempt_ns", "_attempts", "_before", "_once", "answer", "counts_attempts", "started_ns")
+    __slots__ = (
+        "_attempt_ns",
+        "_attempts",
+        "_before",
+        "_once",
+        "answer",
+        "counts_attempts",
+        "prefix",
+        "started_ns",
+    )
 
     def __init__(self, recorder: Recorder, answer: Answer, model: str, request: Mapping[str, Any]) -> None:
         """``request`` holds ``provider``, ``operation`` and ``attributes``."""
         super().__init__(recorder, model, request["provider"], request["operation"], request["attributes"])
         self.answer = answer
         self.counts_attempts = True
+        self.prefix: Mapping[str, str] | None = None
         self.started_ns = 0
         self._attempts = 1
         self._attempt_ns = 0
@@ -63,6 +73,8 @@ class ModelCall(GenerationSpan):
         if self._sink is not None:
             self.started_ns = self._sink.monotonic_ns()
             self._attempt_ns = self._sink.now_ns()
+            if self.prefix is not None:
+                self._sink.prefix(self.prefix)
         return self
 
     def __exit__(
