@@ -114,6 +114,8 @@ def test_a_terminal_gets_bars_and_colours(write_trace):
     shown = on_a_terminal(["report", write_trace("run.ndjson", example())])
     assert "██████████▎" in shown
     assert "\x1b[1m" in shown
+    assert "\x1b[34m██████████▎" in shown  # the model's
+    assert "\x1b[35m███▌" in shown  # the person's
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

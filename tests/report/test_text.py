@@ -297,7 +297,27 @@ def test_styles_mark_titles_bars_and_notes():
     styled = list(lines(view(example()), bars=True))
     assert styled[0][0] == ("demo-agent · gpt-demo · ok", "bold")
     styles = {style for line in styled for _, style in line}
-    assert styles == {"", "bold", "dim", "bar", "warn"}
+    kinds = {"model", "tool", "human", "process", "agent", "io"}
+    assert styles == {"", "bold", "dim", "bar", "warn", *kinds}
+
+
+def test_bars_are_coloured_by_who_spends_the_time():
+    """The model, tools, a person, a process, the agent itself, the network; what is nobody's has a colour of its own."""
+    found = {}
+    for line in lines(view(example(), everything=True), bars=True):
+        if len(line) > 2 and line[0][0].strip():
+            found.setdefault(line[0][0].strip(), line[1][1])
+    expected = {
+        "generation": "model",
+        "tool_execution": "tool",
+        "search": "tool",
+        "permission_wait": "human",
+        "retry_wait": "io",
+        "process_wait": "process",
+        "compaction": "agent",
+        "unattributed": "bar",
+    }
+    assert {name: found[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("by", ["tool", "model"])

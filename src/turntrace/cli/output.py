@@ -2,20 +2,33 @@
 
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from turntrace.config import environment
 from turntrace.errors import TurntraceError
 from turntrace.report.blocks import Block
 from turntrace.report.strings import printable
-from turntrace.report.text import Line, lines, text
+from turntrace.report.text import Line, Style, lines, text
 
 __all__ = ["UsageError", "say", "show", "show_lines", "standard_output", "styled", "write"]
 
 _PLAIN_WIDTH = 100
-_COLOURS = {"bold": "bold", "dim": "dim", "bar": "cyan", "warn": "yellow", "": ""}
+_COLOURS: Final[Mapping[Style, str]] = {
+    "": "",
+    "bold": "bold",
+    "dim": "dim",
+    "warn": "yellow",
+    "bar": "bright_black",
+    "model": "blue",
+    "tool": "yellow",
+    "human": "magenta",
+    "process": "green",
+    "agent": "cyan",
+    "io": "red",
+}
+"""Of the styles and, for bars, of who spends the time: the sixteen colours that every terminal has in its own tone."""
 
 
 class UsageError(TurntraceError):

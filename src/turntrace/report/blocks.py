@@ -5,6 +5,7 @@ The views build these records; text and Markdown print them and compute nothing.
 
 from dataclasses import dataclass
 
+from turntrace.core.contract import Kind
 from turntrace.report.strings import Words
 
 __all__ = [
@@ -47,7 +48,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row: ``cells`` go under the columns, ``fraction`` (0 to 1) is the length of its bar."""
+    """A row: ``cells`` go under the columns, ``fraction`` (0 to 1) is the length of its bar.
+
+    ``kind`` says who spends the time (model, tool, human, process, agent, io); a terminal colours the bar by it.
+    """
 
     label: Words
     cells: tuple[Words, ...]
@@ -55,6 +59,7 @@ class Row:
     fraction: float = 0.0
     note: Words = ()
     quiet: bool = False
+    kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

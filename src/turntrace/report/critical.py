@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from turntrace.core.results import PathSection
 from turntrace.report.blocks import Column, Row, Table
 from turntrace.report.case import Case, name_of
+from turntrace.report.items import kind_of
 from turntrace.report.rounding import PERCENT, Unit, apportion, percent_text, percents
 from turntrace.report.strings import Words
 
@@ -58,6 +59,7 @@ def _row(case: Case, section: PathSection, figures: tuple[str, str], unit: Unit)
         fraction=(section.end_ns - section.start_ns) / wall_ns if wall_ns else 0.0,
         note=(f"round {number}",) if number is not None else (),
         quiet=times is None or times.phase is None,
+        kind=None if times is None else kind_of(times.phase),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from turntrace.core.contract import PHASES, Kind
 from turntrace.core.results import PhaseTotals, Totals
 from turntrace.report.case import Case, name_of, phase_name
 from turntrace.report.evidence import hidden_tools
@@ -18,6 +19,7 @@ __all__ = [
     "items_by_name",
     "items_by_phase",
     "items_by_span",
+    "kind_of",
     "remainder",
     "unattributed_item",
 ]
@@ -38,6 +40,7 @@ class Item:
     note: Words = ()
     children: tuple["Item", ...] = ()
     quiet: bool = False
+    kind: Kind | None = None
 
 
 def added(label: Words, items: Sequence[Item], note: Words = ()) -> Item:
@@ -71,8 +74,20 @@ def _folded(items: Sequence[Item], wall_ns: int, kept: int, more: str, note: Wor
     return (*items[:kept], *large, added((f"{len(small)} {more}",), small, note))
 
 
-def _item(label: Words, totals: Totals, note: Words = (), children: tuple[Item, ...] = ()) -> Item:
+def kind_of(phase: str | None) -> Kind | None:
+    """Who spends the time of a phase; a foreign phase counts as other, structure has none."""
+    return None if phase is None else PHASES.get(phase, PHASES["other"]).kind
+
+
+def _item(
+    label: Words,
+    totals: Totals,
+    note: Words = (),
+    children: tuple[Item, ...] = (),
+    phase: str | None = None,
+) -> Item:
     return Item(
+        kind=kind_of(phase),
         label=label,
         wall_ns=totals.wall_share_ns or 0,
         critical_ns=totals.critical_ns or 0,
@@ -104,7 +119,9 @@ def _named(case: Case, totals: PhaseTotals) -> tuple[Item, ...]:
         off_path = [part for part in totals.by if not part.critical_ns and part.wall_share_ns]
         hidden = hidden_tools(case, {part.name for part in off_path if _is_large(part.wall_share_ns, case)})
     notes = {name: ("hidden behind ", *words) for name, words in hidden.items()}
-    return tuple(_item((Data(part.name),), part, notes.get(part.name, ())) for part in totals.by)
+    return tuple(
+        _item((Data(part.name),), part, notes.get(part.name, ()), phase=totals.name) for part in totals.by
+    )
 
 
 def _is_large(wall_share_ns: int | None, case: Case) -> bool:
@@ -129,6 +146,7 @@ def items_by_phase(case: Case, *, everything: bool = False) -> tuple[Item, ...]:
             totals,
             phase_note(case, totals),
             _children(case, totals, everything=everything),
+            totals.name,
         )
         for totals in case.attribution.phases
     )
@@ -156,6 +174,7 @@ def items_by_span(case: Case, top: int, *, everything: bool = False) -> tuple[It
             calls=1,
             busy_ns=times.exclusive_ns,
             note=(Data(times.span.span_id),),
+            kind=kind_of(times.phase),
         )
         for times in spans
     ]

@@ -9,7 +9,7 @@ from turntrace.core.results import PhaseTotals, Totals
 from turntrace.report.blocks import Block, Column, Heading, Row, Table
 from turntrace.report.case import Case, phase_name, turn_name
 from turntrace.report.facts import facts_of
-from turntrace.report.items import Item, fold_names, fold_phases, remainder, unattributed_item
+from turntrace.report.items import Item, fold_names, fold_phases, kind_of, remainder, unattributed_item
 from turntrace.report.many import finished, status_words, unfinished_note
 from turntrace.report.rounding import Unit, count_text, unit_for
 from turntrace.report.strings import UNKNOWN, Data, Words, joined
@@ -108,7 +108,7 @@ def _sum(cases: Sequence[Case], choice: Choice, unit: Unit, note: Words) -> Tabl
 
 def _phase(name: str, found: Sequence[PhaseTotals], wall_ns: int, *, everything: bool) -> Item:
     """A phase summed over the turns, its tools below it."""
-    whole = _summed(phase_name(name), found)
+    whole = _summed(phase_name(name), found, name)
     if name != "tool_execution":
         return whole
     named: dict[str, list[Totals]] = defaultdict(list)
@@ -116,14 +116,15 @@ def _phase(name: str, found: Sequence[PhaseTotals], wall_ns: int, *, everything:
         for part in totals.by:
             named[part.name].append(part)
     tools = sorted(
-        (_summed((Data(tool),), parts) for tool, parts in named.items()), key=lambda item: -item.wall_ns
+        (_summed((Data(tool),), parts, name) for tool, parts in named.items()), key=lambda item: -item.wall_ns
     )
     children = (*tools, *remainder("unnamed", whole, tools)) if tools else ()
     return replace(whole, children=children if everything else fold_names(children, wall_ns))
 
 
-def _summed(label: Words, totals: Sequence[Totals]) -> Item:
+def _summed(label: Words, totals: Sequence[Totals], phase: str) -> Item:
     return Item(
+        kind=kind_of(phase),
         label=label,
         wall_ns=sum(one.wall_share_ns or 0 for one in totals),
         critical_ns=sum(one.critical_ns or 0 for one in totals),

@@ -41,6 +41,7 @@ def _row(item: Item, unit: Unit, ticks: tuple[int, int, int], wall_ns: int, dept
         fraction=item.wall_ns / wall_ns if wall_ns else 0.0,
         note=item.note,
         quiet=item.quiet,
+        kind=item.kind,
     )
 
 

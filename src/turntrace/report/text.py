@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
+from turntrace.core.contract import Kind
 from turntrace.report.blocks import Block, Facts, Findings, Heading, Pointers, Row, Table
 from turntrace.report.strings import Words, cells, fit, plain
 
 __all__ = ["Line", "Style", "lines", "text"]
 
-Style = Literal["", "bold", "dim", "bar", "warn"]
+Style = Literal["", "bold", "dim", "bar", "warn"] | Kind
 Line = tuple[tuple[str, Style], ...]
 """A line in styled pieces; a terminal colours them, everything else joins them."""
 
@@ -115,7 +116,7 @@ def _table(block: Table, width: int, *, bars: bool) -> Iterator[Line]:
         label = fit(_label(row), labels - 1)
         yield (
             (label + " " * (labels - cells(label)), "dim" if row.quiet else ""),
-            (_bar(row.fraction * scale).ljust(bar_cells), "bar"),
+            (_bar(row.fraction * scale).ljust(bar_cells), row.kind or "bar"),
             (_aligned([_figure(cell) for cell in row.cells], widths), ""),
             *_note(row, notes),
         )
