@@ -171,3 +171,11 @@ def test_names_are_completed():
     from turntrace.cli.query import _names
 
     assert [name for name, _ in _names("to")] == ["top-phases", "tokens-by-model"]
+
+
+def test_a_question_that_fails_leaves_the_file_as_it_was(run, trace):
+    """Nothing is emptied for an answer that never came."""
+    Path("kept").write_text("before")
+    for form in ("parquet", "csv", "json"):
+        assert run("query", "SELECT nope FROM turns", trace, "--format", form, "-o", "kept").exit_code == 2
+    assert Path("kept").read_text() == "before"

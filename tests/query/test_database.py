@@ -262,7 +262,7 @@ def test_parquet_of_an_answer(tmp_path):
     """The rows of a SELECT, a comment at its end included, as a file."""
     path = write(tmp_path / "t.ndjson", example())
     with TurnDatabase([str(path)], SUMMARY) as database:
-        database.write_parquet("SELECT run_id FROM turns -- all", tmp_path / "o.parquet")
+        (tmp_path / "o.parquet").write_bytes(b"".join(database.parquet("SELECT run_id FROM turns -- all")))
     with connect(tmp_path, "test") as reader:
         assert reader.execute(f"FROM {literal(str(tmp_path / 'o.parquet'))}").fetchall() == [("run-1",)]
 

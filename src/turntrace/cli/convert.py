@@ -4,12 +4,11 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from turntrace.cli.output import UsageError, standard_output, write
+from turntrace.cli.output import write, write_binary
 from turntrace.cli.progress import ProgressBar
 from turntrace.cli.selection import newest_path, nothing_in
 from turntrace.core.attribution import attributed
@@ -69,7 +68,7 @@ def convert(
     paths = files or [newest_path()]
     turns = _read(paths)
     if to is To.PARQUET:
-        _write_parquet(turns, output)
+        write_binary(_parquet(turns), output)
     else:
         write(_WRITERS[to](turns), output)
 
@@ -158,18 +157,10 @@ _WRITERS: Final[dict[To, Callable[[Turns], Iterator[bytes]]]] = {
 }
 
 
-def _write_parquet(turns: Turns, output: str | None) -> None:
-    from turntrace.query.parquet import write_parquet
+def _parquet(turns: Turns) -> Iterator[bytes]:
+    from turntrace.query.parquet import parquet
 
-    if output in {None, "-"}:
-        if standard_output().isatty():
-            raise UsageError("Parquet is binary; write it to a file with -o PATH")
-        output = "/dev/stdout"
-    rows = (row for turn, attribution in turns for row in span_rows(turn, attribution))
-    try:
-        write_parquet(rows, Path(str(output)))
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
+    return parquet(row for turn, attribution in turns for row in span_rows(turn, attribution))
 
 
 def register(app: typer.Typer) -> None:

@@ -12,7 +12,7 @@ from turntrace.report.blocks import Block
 from turntrace.report.strings import printable
 from turntrace.report.text import Line, Style, lines, text
 
-__all__ = ["UsageError", "say", "show", "show_lines", "standard_output", "styled", "write"]
+__all__ = ["UsageError", "say", "show", "show_lines", "standard_output", "styled", "write", "write_binary"]
 
 _PLAIN_WIDTH = 100
 _COLOURS: Final[Mapping[Style, str]] = {
@@ -91,6 +91,17 @@ def styled(line: Line) -> Any:
     return Text.assemble(*((piece, _COLOURS[style]) for piece, style in line))
 
 
+def write_binary(pieces: Iterable[bytes], path: str | None) -> None:
+    """As ``write``, for what no terminal can show.
+
+    Raises:
+        UsageError: when that is where it would go, or when the file cannot be written.
+    """
+    if path in {None, "-"} and standard_output().isatty():
+        raise UsageError("that is no text; write it to a file with -o PATH")
+    write(pieces, path)
+
+
 def write(pieces: Iterable[bytes], path: str | None) -> None:
     """Write bytes to the file ``path``, or to standard output for None and ``-``.
 
@@ -104,9 +115,12 @@ def write(pieces: Iterable[bytes], path: str | None) -> None:
             out.buffer.write(piece)
         out.buffer.flush()
         return
+    left = iter(pieces)
+    first = next(left, b"")  # what cannot be made leaves the file as it was
     try:
         with Path(str(path)).open("wb") as file:
-            file.writelines(pieces)
+            file.write(first)
+            file.writelines(left)
     except OSError as error:
         message = f"cannot write {path}: {error.strerror or error}"
         raise UsageError(message) from error

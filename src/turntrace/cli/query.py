@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from turntrace.cli.answers import as_csv, as_json, as_table
-from turntrace.cli.output import UsageError, say, show_lines, standard_output, write
+from turntrace.cli.output import UsageError, say, show_lines, write, write_binary
 from turntrace.cli.progress import ProgressBar
 from turntrace.files.out import DEFAULT_FOLDER
 from turntrace.query.database import Answer, TurnDatabase, way_for
@@ -84,7 +84,7 @@ def query(
         if database.issues:
             say(f"turntrace: {len(database.issues)} issues in the files; see them with: turntrace check")
         if output_format is Format.PARQUET:
-            _parquet(database, sql, parameters, output)
+            write_binary(database.parquet(sql, parameters), output)
         else:
             _answer(database.ask(sql, parameters), output_format, output)
 
@@ -141,17 +141,6 @@ def _answer(answer: Answer, output_format: Format, output: str | None) -> None:
         write(as_csv(answer), output)
     else:
         write((f"{line}\n".encode("utf-8", "replace") for line in as_table(answer)), output)
-
-
-def _parquet(database: TurnDatabase, sql: str, parameters: dict[str, Any], output: str | None) -> None:
-    if output in {None, "-"}:
-        if standard_output().isatty():
-            raise UsageError("Parquet is binary; write it to a file with -o PATH")
-        output = "/dev/stdout"
-    try:
-        database.write_parquet(sql, Path(str(output)), parameters)
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
 
 
 def _named_lines() -> Iterator[str]:

@@ -1,5 +1,6 @@
 """A DuckDB in memory with bounds; the extra is asked for by name."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -8,8 +9,9 @@ from turntrace.errors import MissingExtraError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["MEMORY_LIMIT", "connect", "literal", "lock", "write_parquet_of"]
+__all__ = ["MEMORY_LIMIT", "connect", "literal", "lock", "parquet_of"]
 
+_CHUNK_BYTES: Final = 1 << 20
 MEMORY_LIMIT: Final = "1GB"
 """What DuckDB may hold in memory; beyond that it spills to the temporary folder."""
 
@@ -44,17 +46,13 @@ def lock(database: "DuckDBPyConnection") -> None:
     database.execute("SET lock_configuration = true")
 
 
-def write_parquet_of(database: "DuckDBPyConnection", source: str, folder: Path, path: Path) -> None:
-    """Write the rows of ``source`` (SQL that gives some) to ``path`` as Parquet, by way of ``folder``.
-
-    Raises:
-        OSError: when the file cannot be written.
-    """
+def parquet_of(database: "DuckDBPyConnection", source: str, folder: Path) -> Iterator[bytes]:
+    """The rows of ``source`` (SQL that gives some) as the bytes of a Parquet file, by way of ``folder``."""
     made = folder / "made.parquet"
     database.execute(f"COPY ({source}) TO {literal(str(made))} (FORMAT parquet, COMPRESSION zstd)")
-    with made.open("rb") as rows, path.open("wb") as target:
-        while chunk := rows.read(1 << 20):
-            target.write(chunk)
+    with made.open("rb") as rows:
+        while chunk := rows.read(_CHUNK_BYTES):
+            yield chunk
 
 
 def literal(text: str) -> str:

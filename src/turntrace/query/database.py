@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from turntrace.core.model import Issue
 from turntrace.errors import QueryError
-from turntrace.query.connection import connect, literal, lock, write_parquet_of
+from turntrace.query.connection import connect, literal, lock, parquet_of
 from turntrace.query.load import load
 from turntrace.query.schema import LINES, SUMMARY, Way
 
@@ -100,17 +100,16 @@ class TurnDatabase:
         cursor = self._run(sql, parameters)
         return Answer(tuple(column[0] for column in cursor.description or ()), _fetched(cursor))
 
-    def write_parquet(self, sql: str, path: Path, parameters: Mapping[str, Any] | None = None) -> None:
-        """The answer to one SELECT as a Parquet file. Nothing can be asked afterwards.
+    def parquet(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Iterator[bytes]:
+        """The answer to one SELECT as the bytes of a Parquet file. Nothing can be asked afterwards.
 
         Raises:
             QueryError: when DuckDB cannot answer it, or may not.
-            OSError: when the file cannot be written.
         """
         self._run(f"CREATE TABLE results.main.answer AS ({sql.strip().rstrip(';')}\n)", parameters)
         self._database.close()
         with connect(self._folder, "query", str(self._results)) as results:
-            write_parquet_of(results, "FROM answer", self._folder, path)
+            yield from parquet_of(results, "FROM answer", self._folder)
 
     def _run(self, sql: str, parameters: Mapping[str, Any] | None) -> "DuckDBPyConnection":
         import duckdb

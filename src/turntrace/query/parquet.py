@@ -1,6 +1,6 @@
 """Rows of spans as a Parquet file, written by DuckDB."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -8,17 +8,16 @@ from typing import Any
 import orjson
 
 from turntrace.core.exports.span_rows import COLUMNS
-from turntrace.query.connection import connect, literal, write_parquet_of
+from turntrace.query.connection import connect, literal, parquet_of
 
-__all__ = ["write_parquet"]
+__all__ = ["parquet"]
 
 
-def write_parquet(rows: Iterable[tuple[Any, ...]], path: Path) -> None:
-    """Write rows of COLUMNS to ``path``, compressed with zstd.
+def parquet(rows: Iterable[tuple[Any, ...]]) -> Iterator[bytes]:
+    """Rows of COLUMNS as the bytes of a Parquet file, compressed with zstd.
 
     Raises:
         MissingExtraError: when duckdb is not installed.
-        OSError: when the file cannot be written.
     """
     with TemporaryDirectory(prefix="turntrace-") as name:
         folder = Path(name)
@@ -31,7 +30,7 @@ def write_parquet(rows: Iterable[tuple[Any, ...]], path: Path) -> None:
             )
         source = f"SELECT * FROM read_json({literal(str(lines))}, format='newline_delimited', columns={_columns()})"
         with database:
-            write_parquet_of(database, source, folder, path)
+            yield from parquet_of(database, source, folder)
 
 
 def _columns() -> str:
