@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -108,6 +108,15 @@ def write(pieces: Iterable[bytes], path: str | None) -> None:
     Raises:
         UsageError: when the file cannot be written.
     """
+    left = iter(pieces)
+    try:
+        _write(left, path)
+    finally:
+        if isinstance(left, Generator):
+            left.close()  # what it holds is given back now, not when somebody collects it
+
+
+def _write(pieces: Iterator[bytes], path: str | None) -> None:
     if path in {None, "-"}:
         out = standard_output()
         out.flush()
@@ -115,12 +124,11 @@ def write(pieces: Iterable[bytes], path: str | None) -> None:
             out.buffer.write(piece)
         out.buffer.flush()
         return
-    left = iter(pieces)
-    first = next(left, b"")  # what cannot be made leaves the file as it was
+    first = next(pieces, b"")  # what cannot be made leaves the file as it was
     try:
         with Path(str(path)).open("wb") as file:
             file.write(first)
-            file.writelines(left)
+            file.writelines(pieces)
     except OSError as error:
         message = f"cannot write {path}: {error.strerror or error}"
         raise UsageError(message) from error
