@@ -1,0 +1,1 @@
+"""Running agents over suites of tasks: suites, oracles, proofs."""

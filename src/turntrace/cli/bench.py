@@ -1,0 +1,17 @@
+"""``turntrace bench``: the group of commands that measure agents over suites of tasks."""
+
+import typer
+
+__all__ = ["bench", "register"]
+
+bench = typer.Typer(
+    name="bench",
+    help="Run agents over suites of tasks, and keep numbers that may be believed.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group. Commands live in files of their own, each with a ``register`` that takes the group."""
+    app.add_typer(bench, name="bench", rich_help_panel="Benchmark")
