@@ -153,8 +153,8 @@ class SuiteError(TurntraceError):
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
         count = len(self.faults)
-        head = f"the suite has {count} fault{'' if count == 1 else 's'}"
-        super().__init__("\n".join([head, *(f"  {fault}" for fault in self.faults)]))
+        more = f" ({count - 1} more faults; turntrace bench validate lists them)" if count > 1 else ""
+        super().__init__(f"{self.faults[0]}{more}" if self.faults else "the suite cannot be used")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

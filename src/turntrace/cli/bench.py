@@ -2,6 +2,8 @@
 
 import typer
 
+from turntrace.cli import bench_suite
+
 __all__ = ["bench", "register"]
 
 bench = typer.Typer(
@@ -14,4 +16,6 @@ bench = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add the group. Commands live in files of their own, each with a ``register`` that takes the group."""
+    for part in (bench_suite,):
+        part.register(bench)
     app.add_typer(bench, name="bench", rich_help_panel="Benchmark")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from turntrace.cli import check, collect, convert, demo, doctor, query, report, run, send, tail, view
+from turntrace.cli import bench, check, collect, convert, demo, doctor, query, report, run, send, tail, view
 from turntrace.cli.output import UsageError, say
 from turntrace.errors import TurntraceError
 from turntrace.version import VERSION
@@ -98,6 +98,7 @@ for _command in (
     convert,
     send,
     doctor,
+    bench,
 ):  # the order of the help and of its panels
     _command.register(app)
 

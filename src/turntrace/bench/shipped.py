@@ -1,0 +1,10 @@
+"""The suites that come with the package, and the hashes under which they were published."""
+
+from pathlib import Path
+from typing import Final
+
+__all__ = ["PUBLISHED", "SUITES"]
+
+SUITES: Final = Path(__file__).parent / "suites"
+PUBLISHED: Final[dict[str, str]] = {}
+"""Hash of every shipped suite. Changed bytes are no longer trusted; a test holds this against the files."""
