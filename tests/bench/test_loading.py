@@ -50,13 +50,13 @@ def test_zeros_manifest_is_read_unchanged(tmp_path):
 
 def test_all_faults_of_a_manifest_are_told_together_with_their_lines(tmp_path):
     """Unknown field, duplicate id, escaping and absolute fixtures, empty argv: one error, each with its line."""
-    broken = changed(workspaceFixture="../elsewhere", promt="x", verificationCommand=[])
+    broken = changed(workspaceFixture="../elsewhere", prompts="x", verificationCommand=[])
     path = write_zero(tmp_path, broken)
     text = path.read_text().splitlines()
     told = faults(path)
-    assert {field for _, field, _ in told} == {"tasks[0].promt", "tasks[0].verificationCommand"}
+    assert {field for _, field, _ in told} == {"tasks[0].prompts", "tasks[0].verificationCommand"}
     assert all(f'"{field.rpartition(".")[2]}"' in text[line - 1] for line, field, _ in told)
-    assert "did you mean prompt?" in {f: m for _, f, m in told}["tasks[0].promt"]
+    assert "did you mean prompt?" in {f: m for _, f, m in told}["tasks[0].prompts"]
     semantic = changed(workspaceFixture="../elsewhere")
     semantic["tasks"][1] = {**semantic["tasks"][1], "id": "nav-01", "workspaceFixture": "/etc"}
     semantic["tasks"][2] = {**semantic["tasks"][2], "workspaceFixture": "testdata/none"}
@@ -109,7 +109,7 @@ def test_a_folder_is_read(tmp_path):
 
 def test_faults_of_all_files_of_a_folder_are_told_together(tmp_path):
     """One error tells unknown fields, links out, pipes, strangers, blank prompts and broken oracles."""
-    root = write_folder(tmp_path / "mine", ("a", "b", "c", "d"), suite='id = "x"\nnmae = ""\n')
+    root = write_folder(tmp_path / "mine", ("a", "b", "c", "d"), suite='id = "x"\nnme = ""\n')
     tasks = root / "tasks"
     (tasks / "a" / "task.toml").write_text(
         'class = "fix"\ntimeout_s = 0\nfixture = "../.."\n[oracle]\ncommand = []\n'
@@ -124,7 +124,7 @@ def test_faults_of_all_files_of_a_folder_are_told_together(tmp_path):
     os.mkfifo(tasks / "c" / "task.toml")
     told = faults(root)
     lines = {field: line for line, field, _ in told if field}
-    assert lines == {"nmae": 2, "timeout_s": 2, "oracle.command": 5, "fixture": 3}
+    assert lines == {"nme": 2, "timeout_s": 2, "oracle.command": 5, "fixture": 3}
     words = " ".join(message for *_, message in told)
     for word in (
         "leads out of the fixture",

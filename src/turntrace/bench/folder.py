@@ -168,7 +168,10 @@ def _oracle(folder: Path, table: "TaskTable", file: Checked) -> Oracle | None:
         file.fault(("oracle",), "a command and oracle.py exclude each other")
     if table.oracle is not None:
         return CommandOracle(
-            argv=tuple(table.oracle.command), files=_stamped(folder), timeout_s=table.oracle.timeout_s
+            argv=tuple(table.oracle.command),
+            files=_stamped(folder),
+            output_has=tuple(table.oracle.output_has),
+            timeout_s=table.oracle.timeout_s,
         )
     if program.exists():
         return _program(program, file)

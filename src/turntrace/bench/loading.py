@@ -8,6 +8,7 @@ from turntrace.bench.folder import read_folder
 from turntrace.bench.shipped import PUBLISHED, SUITES
 from turntrace.bench.tasks import Fault, Origin, Suite, SuiteError
 from turntrace.bench.zero import read_zero
+from turntrace.errors import MissingExtraError
 
 __all__ = ["load_suite"]
 

@@ -38,6 +38,7 @@ class OracleTable(_Table):
     """``[oracle]`` of task.toml: a command, where no oracle.py is there."""
 
     command: Argv
+    output_has: list[Filled] = []
     timeout_s: Seconds = 600.0
 
 

@@ -79,7 +79,7 @@ class ProgramOracle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOracle:
-    """A command run in the workspace; status 0 passes.
+    """A command run in the workspace; status 0 passes if every line of ``output_has`` was printed.
 
     ``files`` are written into the workspace after the agent has ended, as (relative path, content).
     ``answer_file`` gets the agent's last words.
@@ -88,6 +88,7 @@ class CommandOracle:
     argv: tuple[str, ...]
     files: tuple[tuple[str, bytes], ...] = ()
     answer_file: str | None = None
+    output_has: tuple[str, ...] = ()
     timeout_s: float = DEFAULT_TIMEOUT_S
 
 
