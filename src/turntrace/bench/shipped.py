@@ -6,5 +6,7 @@ from typing import Final
 __all__ = ["PUBLISHED", "SUITES"]
 
 SUITES: Final = Path(__file__).parent / "suites"
-PUBLISHED: Final[dict[str, str]] = {}
+PUBLISHED: Final[dict[str, str]] = {
+    "mock": "673c55a38be0162cfa079008587edffac3357ce4ca743a58fe8cde7dc591de6c",
+}
 """Hash of every shipped suite. Changed bytes are no longer trusted; a test holds this against the files."""

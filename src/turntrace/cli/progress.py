@@ -41,3 +41,8 @@ class ProgressBar:
         """Another ``count`` of the total are done."""
         if self._bar is not None:
             self._bar.advance(self._task, count)
+
+    def rename(self, what: str) -> None:
+        """Say something else beside the bar."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=printable(what))

@@ -27,12 +27,20 @@ class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1024
 
-    def __init__(self, service: Service, port: int, max_connections: int) -> None:
+    def __init__(
+        self, service: Service, port: int, max_connections: int, listening: socket.socket | None
+    ) -> None:
         self._stopping = service.stopping
         self._slots = threading.Semaphore(max_connections)
         self._open: set[socket.socket] = set()
         self._closed_one = threading.Condition()
-        super().__init__((_HOST, port), partial(ModelConnection, service))
+        super().__init__(
+            (_HOST, port), partial(ModelConnection, service), bind_and_activate=listening is None
+        )
+        if listening is not None:
+            self.socket.close()
+            self.socket = listening
+            self.server_name, self.server_port = listening.getsockname()
 
     def server_bind(self) -> None:
         """Bind without asking DNS for the host's name."""
@@ -87,6 +95,7 @@ class ModelServer:
         speed: Divides every scripted delay.
         max_connections: Further clients wait until one is closed.
         keep_requests: Keep the raw bytes of each request in the log.
+        listening: A socket that listens already, of another network namespace for instance; ``port`` is its own.
 
     >>> from turntrace.demo.script import InOrder, Reply
     >>> with ModelServer(InOrder((Reply(content=("hi",)),))) as server:
@@ -102,13 +111,14 @@ class ModelServer:
         speed: float = 1.0,
         max_connections: int = 1024,
         keep_requests: bool = False,
+        listening: socket.socket | None = None,
     ) -> None:
         if speed <= 0:
             message = f"speed must be above 0, not {speed}"
             raise ValueError(message)
         self.log = TruthLog(keep_requests=keep_requests)
         self._service = Service(script=script, speed=speed, log=self.log)
-        self._listener = _Listener(self._service, port, max_connections)
+        self._listener = _Listener(self._service, port, max_connections, listening)
         self._thread = threading.Thread(
             target=self._listener.serve_forever, args=(_POLL_S,), name="model-server", daemon=True
         )
