@@ -73,6 +73,4 @@ def write_folder(folder, tasks=("double-01",), *, suite='id = "mine"\n', task='c
         (at / "prompt.md").write_text("Mend double() in app.py.\n")
         (at / "fixture" / "app.py").write_text("def double(number):\n    return number + 2\n")
         (at / "oracle.py").write_text(ORACLE)
-        (at / "solution").mkdir()
-        (at / "solution" / "app.py").write_text("def double(number):\n    return number * 2\n")
     return folder

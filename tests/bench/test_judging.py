@@ -253,7 +253,8 @@ def test_a_folders_task_is_judged(tmp_path):
     """From disk to verdict."""
     only = load_suite(write_folder(tmp_path / "mine")).tasks[0]
     assert judge(only, only.fixture, "", 1, run_plain_child).status == "fail"
-    assert judge(only, only.folder / "solution", "", 1, run_plain_child).status == "pass"
+    (only.fixture / "app.py").write_text(RIGHT)
+    assert judge(only, only.fixture, "", 1, run_plain_child).status == "pass"
 
 
 def test_a_left_workspace_is_read_without_following_or_blocking(tmp_path):

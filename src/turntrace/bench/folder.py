@@ -34,7 +34,6 @@ _PARTS: Final = {
     "oracle.py",
     "oracle",
     "solution.patch",
-    "solution",
     "answer.txt",
     "mutants",
     "README.md",
@@ -114,6 +113,7 @@ def _task(root: Path, folder: Path, build_only: frozenset[str], faults: list[Fau
         expect=Expect(table.expect) if table.expect else None,
         set_up=tuple(tuple(argv) for argv in table.set_up),
         folder=folder,
+        equivalent=tuple(one.mutant for one in table.equivalent),
     )
 
 

@@ -102,7 +102,7 @@ class Task:
     ``fixture`` is the absolute folder that a run gets a copy of, None where a manifest names none.
     ``allowed`` are shell patterns of relative paths that the agent may change; empty means everything
     but existing tests and hook files. ``folder`` holds what proves the task, None in zero's manifests.
-    ``set_up`` are commands run once per fixture, outside every measured time.
+    ``equivalent`` names mutants of the solution that do the same. ``set_up`` are commands run once per fixture, outside every measured time.
     """
 
     id: str
@@ -118,6 +118,7 @@ class Task:
     expect: Expect | None = None
     set_up: tuple[tuple[str, ...], ...] = ()
     folder: Path | None = None
+    equivalent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
