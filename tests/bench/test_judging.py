@@ -2,6 +2,7 @@
 
 import json
 import os
+import py_compile
 import subprocess
 import sys
 import time
@@ -105,6 +106,15 @@ def test_what_a_child_can_open_holds_no_expected_value(tmp_path):
     assert (reference_cwd, cwd) == (None, tmp_path)
     assert "secret" not in argv
     assert all(target == "app:double" and len(arguments) == 1 for target, arguments in calls)
+
+
+def test_what_runs_is_the_source(tmp_path):
+    """Bytecode left beside the source, marked as not to be checked, is not what is called."""
+    (tmp_path / "app.py").write_text(RIGHT)
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(tmp_path / "app.py"), invalidation_mode=mode)
+    assert list((tmp_path / "__pycache__").iterdir())
+    assert verdict(tmp_path, "def double(n): return 0\n").status == "fail"
 
 
 def test_inputs_follow_the_seed(tmp_path):

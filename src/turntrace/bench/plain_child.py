@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from turntrace.bench.tasks import CompletedChild
 __all__ = ["CAPTURE_BYTES", "run_plain_child"]
 
 CAPTURE_BYTES: Final = 8 * 1024 * 1024
-_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_PATH: Final = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
 _NOT_FOUND: Final = 127
 
 
