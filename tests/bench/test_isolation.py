@@ -1,6 +1,5 @@
 """Agents that mean harm, real processes every one, in both kinds of isolation."""
 
-import hashlib
 import os
 import signal
 import socket
@@ -12,15 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.hostility import FOUND, command, digest, needs_sandbox, survivors
 from turntrace.bench.isolation import CANNOT_STOP, Command, Served
 from turntrace.bench.isolation_child import Capture
 from turntrace.bench.isolation_folder import RunFolder
 from turntrace.bench.isolation_group import ProcessGroups, Watchdog
-from turntrace.bench.isolation_sandbox import BubbleWrap, bubblewrap, interpreter_prefixes
-
-FOUND, REASON = bubblewrap()
-needs_sandbox = pytest.mark.skipif(FOUND is None, reason=REASON or "bubblewrap works")
-HOSTILE = Path(__file__).parent / "hostile.py"
+from turntrace.bench.isolation_sandbox import BubbleWrap
 
 
 @pytest.fixture
@@ -50,43 +46,6 @@ def suite(tmp_path):
     (fixture / "run.sh").write_text("echo hello")
     (fixture / "run.sh").chmod(0o755)
     return folder
-
-
-def digest(folder):
-    """What is in a folder: names, mode bits and bytes."""
-    found = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        found.update(f"{path.relative_to(folder)} {path.lstat().st_mode}".encode())
-        if path.is_file():
-            found.update(path.read_bytes())
-    return found.hexdigest()
-
-
-def command(folder, *deed, timeout_s=20.0, hidden=(), **more):
-    """A command that runs a deed in the workspace of ``folder``."""
-    return Command(
-        argv=(sys.executable, "-I", "-S", str(HOSTILE), *map(str, deed)),
-        cwd=folder.workspace,
-        env={"PATH": os.environ["PATH"], **folder.env()},
-        timeout_s=timeout_s,
-        writable=folder.writable,
-        readable=(*interpreter_prefixes(), HOSTILE.parent),
-        hidden=(Path.home(), Path("/tmp"), *hidden),
-        **more,
-    )
-
-
-def survivors(marker):
-    """Processes that have ``marker`` in their command line."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if marker.encode() in words and int(entry.name) != os.getpid():
-            found.append(int(entry.name))
-    return found
 
 
 def test_modes_and_bytes_of_the_fixture_come_along(suite):
@@ -210,7 +169,10 @@ def test_the_sandbox_has_a_network_of_its_own(stopping):
 HARNESS = """\
 import sys, threading
 sys.path.insert(0, {tests!r})
-from test_isolation import *
+from bench.hostility import *
+from turntrace.bench.isolation_folder import RunFolder
+from turntrace.bench.isolation_group import ProcessGroups, Watchdog
+from turntrace.bench.isolation_sandbox import BubbleWrap
 stopping = threading.Event()
 with Watchdog() as watchdog, RunFolder(None) as folder:
     kind = BubbleWrap(FOUND, stopping) if sys.argv[1] == "sandbox" else ProcessGroups(watchdog, stopping)
@@ -227,7 +189,7 @@ with Watchdog() as watchdog, RunFolder(None) as folder:
 def test_nothing_survives_the_harness(kind, deed, number):
     """Whatever ends the harness ends what it started."""
     marker = f"orphan-{os.getpid()}-{time.monotonic_ns()}"
-    code = HARNESS.format(tests=str(Path(__file__).parent))
+    code = HARNESS.format(tests=str(Path(__file__).parents[1]))
     argv = [sys.executable, "-c", code, kind, deed, marker]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as harness:
         assert harness.stdout.readline() == b"ready\n"

@@ -39,6 +39,7 @@ class Masking:
         self._secrets = tuple(secrets)
 
     def __call__(self, text: str) -> str:
+        """``text`` without them."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return _PATTERNS.sub(MASK, text)

@@ -6,7 +6,7 @@ server and the barrier are, and whether tools may run side by side.
 
 import contextvars
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from pathlib import Path
@@ -109,7 +109,11 @@ def _remove_file(path: str) -> str:
     return f"removed {path}"
 
 
-_FILE_TOOLS: Final = {"read_file": _read_file, "write_file": _write_file, "remove_file": _remove_file}
+_FILE_TOOLS: Final[Mapping[str, Callable[..., str]]] = {
+    "read_file": _read_file,
+    "write_file": _write_file,
+    "remove_file": _remove_file,
+}
 
 
 def main(prompt: str) -> None:

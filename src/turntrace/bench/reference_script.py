@@ -6,7 +6,7 @@ Pure: a script for the bundled model server from what has to be written and said
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from turntrace.demo.script import Conversation, ModelRequest, Reply, Script, TokenUsage, ToolCall
 
@@ -38,7 +38,7 @@ def reference_script(task_class: str, solution: Solution, handlers: int) -> Scri
     ]
     if writes:
         rounds.append(_round(1, "Now I change it. ", tuple(writes)))
-    usage = "absent" if task_class == SILENT_CLASS else _usage(len(rounds))
+    usage: TokenUsage | Literal["absent"] = "absent" if task_class == SILENT_CLASS else _usage(len(rounds))
     rounds.append(Reply(first_token_ms=4, chunk_interval_ms=1, content=_pieces(solution.answer), usage=usage))
     conversation = Conversation(tuple((reply,) for reply in rounds))
     if task_class != FALLBACK_CLASS:

@@ -1,4 +1,7 @@
-"""A summary for people, as text or Markdown. It rounds and picks units; it computes nothing."""
+"""A summary for people, as text or Markdown. It rounds and picks units; it computes nothing.
+
+Whoever prints the lines makes control characters harmless.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -6,7 +9,6 @@ from typing import Literal
 from turntrace.bench.results import Latency, Phase, Summary, TaskSummary, TierSummary
 from turntrace.bench.rows import Header
 from turntrace.core.samples import Interval
-from turntrace.report.strings import printable
 
 __all__ = ["result_lines"]
 
@@ -18,10 +20,8 @@ def result_lines(header: Header, found: Summary, style: Style = "text") -> Itera
     """The lines of a report."""
     title = f"{header.suite} · {header.agent}{f' · {header.model}' if header.model else ''}"
     yield from _heading(title, style)
-    yield printable(_attempts(header, found))
-    yield printable(
-        f"isolation {header.isolation}{f' ({header.isolation_reason})' if header.isolation_reason else ''}"
-    )
+    yield _attempts(header, found)
+    yield f"isolation {header.isolation}{f' ({header.isolation_reason})' if header.isolation_reason else ''}"
     for tier in found.tiers:
         yield _tier(tier, header.iterations)
     yield from _overlaps(found)
@@ -111,18 +111,18 @@ def _remarks(found: Summary) -> Iterable[str]:
         if count:
             yield f"{count} runs {what}: no latency sample"
     for issue, count in found.trace_issues.items():
-        yield printable(f"trace issue in {count}: {issue}")
+        yield f"trace issue in {count}: {issue}"
 
 
 def _heading(title: str, style: Style) -> Iterable[str]:
-    yield printable(f"# {title}" if style == "markdown" else title)
+    yield f"# {title}" if style == "markdown" else title
     if style == "markdown":
         yield ""
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], style: Style) -> Iterable[str]:
     """Nothing where there are no rows."""
-    cells = [[printable(cell) for cell in row] for row in rows]
+    cells = [[_one_line(cell) for cell in row] for row in rows]
     if not cells:
         return
     if style == "markdown":
@@ -142,6 +142,11 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], st
                 "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             )
     yield ""
+
+
+def _one_line(cell: str) -> str:
+    """What an oracle or an agent says may have line breaks, which would break the table."""
+    return " ".join(cell.split())
 
 
 def _ms(ns: float | None) -> str:

@@ -220,7 +220,9 @@ _T = TypeVar("_T", Header, Row)
 
 def _record(kind: type[_T], record: Mapping[str, Any], path: Path) -> _T:
     known = {name: record[name] for name in kind.__dataclass_fields__ if name in record}
-    listed = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+    listed: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in known.items()
+    }
     try:
         return kind(**listed)
     except TypeError as error:

@@ -13,6 +13,7 @@ from turntrace.bench.results import Summary, summary, unmet
 from turntrace.bench.rows import SCHEMA, SCHEMA_VERSION, Results, read_results
 from turntrace.bench.zero_rows import zero_result
 from turntrace.cli.output import UsageError, say, show_lines
+from turntrace.report.strings import printable
 
 __all__ = ["conclude", "register", "report", "show_results"]
 
@@ -57,9 +58,11 @@ def show_results(
     """Print the report, and write zero's document where asked."""
     found = summary(results, drop_disturbed=drop_disturbed)
     if style == "json":
-        show_lines([orjson.dumps(_document(results, found), option=orjson.OPT_INDENT_2).decode()])
+        show_lines(
+            [orjson.dumps(_document(results, found), default=tuple, option=orjson.OPT_INDENT_2).decode()]
+        )
     else:
-        show_lines(result_lines(results.header, found, style))
+        show_lines(map(printable, result_lines(results.header, found, style)))
     if export_zero is not None:
         try:
             export_zero.write_bytes(orjson.dumps(zero_result(results), option=orjson.OPT_INDENT_2) + b"\n")

@@ -1,56 +1,23 @@
 """``turntrace bench run``: agents over a suite, one row a run."""
 
-import hashlib
-import re
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
-import orjson
 import typer
 
-from turntrace.bench.agents import Agent, agent_of
-from turntrace.bench.campaign import campaign
+from turntrace.bench.agents import agent_of
 from turntrace.bench.gates import gate_of
-from turntrace.bench.isolation import CANNOT_STOP, Confinement
-from turntrace.bench.isolation_group import ProcessGroups, Watchdog
-from turntrace.bench.isolation_sandbox import BubbleWrap, bubblewrap
 from turntrace.bench.loading import load_suite
-from turntrace.bench.machine import machine
-from turntrace.bench.masking import Masking, secrets_of
-from turntrace.bench.order import Turn, schedule
-from turntrace.bench.rows import Header, Row, RowFile, read_results
-from turntrace.bench.runner import Runner, Wish
-from turntrace.bench.tasks import Suite, Task
-from turntrace.bench.trust import refusal
+from turntrace.bench.rows import read_results
+from turntrace.bench.runner import Wish
+from turntrace.bench.selecting import selected
 from turntrace.cli.bench_report import conclude, show_results
+from turntrace.cli.bench_session import How, IsolationName, perform, place_of, refuse, session_of, show_plan
 from turntrace.cli.output import UsageError, say
-from turntrace.cli.progress import ProgressBar
-from turntrace.config import environment
 
 __all__ = ["register", "run"]
 
 _INTERRUPTED: Final = 130
-_VERSION_TIMEOUT_S: Final = 10.0
-_TRIAL: Final = "Reply with the single word ready and do nothing else."
-
-IsolationName = Literal["sandbox", "process"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """How runs are confined here, and why not better."""
-
-    mode: IsolationName
-    found: str | None
-    reason: str
 
 
 def run(
@@ -125,104 +92,34 @@ def run(
         turntrace bench run mock --agent-cmd 'my-agent --prompt {prompt}' -r 5 -o mine.ndjson
         turntrace bench run mock --agent reference --resume mine.ndjson
     """
-    gates = [gate_of(text) for text in fail_on or ()]
-    found = load_suite(suite)
-    chosen = agent_of(agent, agent_cmd)
-    if chosen.needs_model and model is None:
-        raise UsageError(f"the agent {chosen.name} needs --model")
-    place = _place(isolation)
-    why = refusal(found, place.mode, trust_manifest=trust_manifest)
-    if why is not None:
-        raise UsageError(why)
-    tasks = _selected(found, select)
-    earlier = None if resume is None else read_results(resume)
-    if seed is None:
-        seed = time.time_ns() % 2**31 if earlier is None else earlier.header.seed
+    place = place_of(isolation)
     names, login = _auth(auth)
     wish = Wish(
-        agent=chosen, model=model, seed=seed, serial=serial, timeout_s=timeout, trace=not no_trace,
-        auth=names, login=login, readable=tuple(path.resolve() for path in ro or ()),
-    )  # fmt: skip
-    planned = list(schedule([task.id for task in tasks], iterations, seed))
+        agent=agent_of(agent, agent_cmd),
+        model=model,
+        seed=0,
+        serial=serial,
+        timeout_s=timeout,
+        trace=not no_trace,
+        auth=names,
+        login=login,
+        readable=tuple(path.resolve() for path in ro or ()),
+    )
+    gates = [gate_of(text) for text in fail_on or ()]
+    found = load_suite(suite)
+    refuse(found, wish, place, trust_manifest=trust_manifest)
+    session = session_of(
+        found, selected(found, select), wish, place, How(iterations, warmups, jobs, seed, resume, out)
+    )
     if dry_run:
-        _dry(found, chosen, planned, place)
+        show_plan(session)
         return
-    header = _header(found, tasks, wish, place, iterations=iterations, jobs=jobs)
-    path = resume or out or Path(f".turntrace/bench-{found.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}.ndjson")
-    mask = Masking(secrets_of(environment(), names))
-    if earlier is not None and (differing := header.differs(earlier.header)):
-        raise UsageError(f"{path} is of other runs: {', '.join(differing)} differ; begin anew with -o")
-    done = set() if earlier is None else {row.key for row in earlier.rows}
-    stopping = threading.Event()
-    with ExitStack() as stack:
-        file = stack.enter_context(
-            RowFile.create(path, header, mask) if earlier is None else RowFile.resume(path, mask)
-        )
-        confinement = stack.enter_context(_confined(place, stopping))
-        runner = stack.enter_context(Runner(found, wish, confinement, environment(), Path.home().resolve()))
-        say(_said(header))
-        left = [turn for turn in planned if turn.key not in done]
-        for number in range(warmups if left else 0):
-            runner.run(Turn(left[number % len(left)].task, 0, -1))
-        bar = stack.enter_context(ProgressBar(_counted([]), len(left)))
-        told: list[Row] = []
-
-        def tell(row: Row) -> None:
-            file.add(row)
-            told.append(row)
-            bar.advance()
-            bar.rename(_counted(told))
-
-        whole = campaign(left, runner.run, jobs=jobs, stopping=stopping, tell=tell)
-        if whole:
-            file.end()
-    results = read_results(path)
-    say(f"turntrace: {len(results.rows)} rows in {path}")
-    if not whole:
-        say(f"turntrace: interrupted; go on with --resume {path}")
+    if not perform(session):
+        say(f"turntrace: interrupted; go on with --resume {session.path}")
         raise typer.Exit(_INTERRUPTED)
+    results = read_results(session.path)
     show_results(results, "text", export_zero=export_zero)
-    conclude(results, gates, needs_trace=not no_trace and chosen.traces == "native")
-
-
-def _place(asked: IsolationName | None) -> _Place:
-    found, reason = bubblewrap()
-    if asked == "sandbox" and found is None:
-        raise UsageError(f"no sandbox: {reason}; --isolation process runs without one")
-    if asked == "process" or found is None:
-        return _Place(mode="process", found=None, reason="asked for" if asked == "process" else reason)
-    return _Place(mode="sandbox", found=found, reason="")
-
-
-@contextmanager
-def _confined(place: _Place, stopping: threading.Event) -> Iterator[Confinement]:
-    if place.found is not None:
-        yield BubbleWrap(place.found, stopping)
-        return
-    with Watchdog() as watchdog:
-        yield ProcessGroups(watchdog, stopping)
-
-
-def _selected(suite: Suite, expression: str | None) -> tuple[Task, ...]:
-    """The tasks that an expression of words over ids and classes keeps."""
-    if expression is None:
-        return suite.tasks
-    if re.fullmatch(r"[\w .()-]+", expression) is None:
-        raise UsageError(f"-k {expression}: words of ids and classes with and, or, not and parentheses")
-    kept = tuple(task for task in suite.tasks if _matches(expression, f"{task.id} {task.task_class}"))
-    if not kept:
-        raise UsageError(f"-k {expression} keeps none of the {len(suite.tasks)} tasks of {suite.id}")
-    return kept
-
-
-def _matches(expression: str, words: str) -> bool:
-    """Each word is true where it is part of ``words``; what is left is nothing but logic."""
-    tokens = re.findall(r"[()]|[\w.-]+", expression)
-    logic = [token if token in {"and", "or", "not", "(", ")"} else str(token in words) for token in tokens]
-    try:
-        return bool(eval(" ".join(logic), {"__builtins__": {}}))  # noqa: S307 - True, False, and, or, not, parentheses only
-    except SyntaxError as error:
-        raise UsageError(f"-k {expression}: not an expression of words with and, or, not") from error
+    conclude(results, gates, needs_trace=not no_trace and wish.agent.traces == "native")
 
 
 def _auth(given: str | None) -> tuple[tuple[str, ...], bool]:
@@ -233,81 +130,6 @@ def _auth(given: str | None) -> tuple[tuple[str, ...], bool]:
     if not given.startswith("env:") or not given.removeprefix("env:"):
         raise UsageError(f"--auth {given}: write env:NAME or login")
     return (given.removeprefix("env:"),), False
-
-
-def _header(
-    suite: Suite, tasks: tuple[Task, ...], wish: Wish, place: _Place, *, iterations: int, jobs: int
-) -> Header:
-    agent = wish.agent
-    return Header(
-        suite=suite.id,
-        suite_sha256=suite.sha256,
-        agent=agent.name,
-        agent_sha256=_agent_sha256(agent),
-        agent_argv=agent.argv,
-        model=wish.model,
-        seed=wish.seed,
-        iterations=iterations,
-        tasks=tuple(task.id for task in tasks),
-        start="cold",
-        serial=wish.serial,
-        isolation=place.mode,
-        isolation_reason=place.reason,
-        cannot_stop=CANNOT_STOP[place.mode],
-        network=agent.network or place.mode == "process",
-        auth=(*(f"env:{name}" for name in wish.auth), *(("login",) if wish.login else ())),
-        jobs=jobs,
-        machine=asdict(machine()),
-        created_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        agent_version=_version(agent),
-    )
-
-
-def _agent_sha256(agent: Agent) -> str:
-    shown = {**asdict(agent), "incomplete": sorted(agent.incomplete)}
-    shown["argv"] = [word if word != sys.executable else "python" for word in agent.argv]
-    return hashlib.sha256(orjson.dumps(shown)).hexdigest()
-
-
-def _version(agent: Agent) -> str | None:
-    """What a coding agent says of its version; nobody else is asked."""
-    if not agent.network or agent.name == "command" or agent.name.startswith("python:"):
-        return None
-    try:
-        ran = subprocess.run(
-            [agent.argv[0], "--version"],
-            capture_output=True,
-            text=True,
-            timeout=_VERSION_TIMEOUT_S,
-            check=False,
-        )  # noqa: S603 - a preset
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return ran.stdout.strip()[:100] or None
-
-
-def _said(header: Header) -> str:
-    reason = f" ({header.isolation_reason})" if header.isolation_reason else ""
-    return (
-        f"turntrace: {header.suite}, {len(header.tasks)} tasks x {header.iterations}, seed {header.seed}; isolation "
-        f"{header.isolation}{reason} cannot stop: {', '.join(header.cannot_stop)}"
-    )
-
-
-def _counted(rows: list[Row]) -> str:
-    """What stands beside the bar: passes by tier."""
-    tiers = sorted({row.tier for row in rows})
-    parts = [
-        f"{tier} {sum(row.passed for row in rows if row.tier == tier)}/{sum(row.tier == tier for row in rows)}"
-        for tier in tiers
-    ]
-    return " · ".join(["bench", *parts])
-
-
-def _dry(suite: Suite, agent: Agent, planned: list[Turn], place: _Place) -> None:
-    print(f"{suite.id}: {len(planned)} runs with {agent.name}, isolation {place.mode}")
-    for turn in planned:
-        print(f"{turn.position + 1:4}  {turn.task}  iteration {turn.iteration}")
 
 
 def register(group: typer.Typer) -> None:
