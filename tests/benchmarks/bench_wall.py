@@ -31,7 +31,18 @@ COMMANDS = {
 def by_hyperfine(argv):
     """Milliseconds of one run."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        words = ["hyperfine", "-N", "--warmup", "0", "--runs", "1", "--style", "none", "--export-json", out.name]
+        words = [
+            "hyperfine",
+            "-N",
+            "--warmup",
+            "0",
+            "--runs",
+            "1",
+            "--style",
+            "none",
+            "--export-json",
+            out.name,
+        ]
         subprocess.run([*words, shlex.join(argv)], check=True, capture_output=True)
         return json.loads(Path(out.name).read_text())["results"][0]["times"][0] * 1000
 
