@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -65,8 +66,18 @@ def put_changes(found: Changes, workspace: Path, fresh: Path) -> None:
         target = fresh / path
         if target.is_symlink() or target.is_file():
             target.unlink()
+        elif target.is_dir() and not _emptied(target):
+            continue  # what may not be removed stands where a file is to be
         _parents(fresh, target)
         shutil.copy2(workspace / path, target, follow_symlinks=False)
+
+
+def _emptied(folder: Path) -> bool:
+    """Take a folder away in which nothing but folders is left; whether that was so."""
+    for at, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):  # something is left in it
+            Path(at).rmdir()
+    return not folder.exists()
 
 
 def _parents(fresh: Path, target: Path) -> None:

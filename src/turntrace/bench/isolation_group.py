@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,11 @@ for group in groups:
     except ProcessLookupError:
         pass
 """
+
+
+_LISTED: Final = Path("/proc/self")
+_GROUP_FIELD: Final = 2
+"""Of what follows the name in a process's stat."""
 
 
 class Watchdog:
@@ -81,9 +87,9 @@ class _Group:
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
 
-    def clear(self) -> bool:
-        """The first is a zombie by now: another one that answers was left behind."""
-        left = any(pid != self._group for pid in _members(self._group))
+    def clear(self) -> bool | None:
+        """The first is a zombie by now: another one in its group was left behind."""
+        left = any(pid != self._group for pid in _members(self._group)) if _LISTED.is_dir() else None
         self.kill()
         return left
 
@@ -92,11 +98,13 @@ class _Group:
             os.killpg(self._group, number)
 
 
-def _members(group: int) -> list[int]:
-    """The processes of a group, from what the system lists."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,pgid="], capture_output=True, text=True, check=False)  # noqa: S607 - where ps lies differs
-    rows = (line.split() for line in listed.stdout.splitlines())
-    return [int(pid) for pid, found in rows if int(found) == group]
+def _members(group: int) -> Iterator[int]:
+    """The processes of a group, from what the system lists. A name may hold blanks and parentheses."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # gone meanwhile
+            fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[_GROUP_FIELD]) == group:
+                yield int(entry.name)
 
 
 class ProcessGroups:

@@ -138,11 +138,11 @@ class RowFile:
         Raises:
             ResultError: it is there already, or cannot be made.
         """
+        if path.exists():
+            raise ResultError(f"{path} is there already; go on with it by --resume {path}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = cls(path.open("xb"), mask)
-        except FileExistsError as error:
-            raise ResultError(f"{path} is there already; go on with it by --resume {path}") from error
         except OSError as error:
             raise ResultError(f"cannot write {path}: {error.strerror}") from error
         file._write({"type": "bench", "schema": SCHEMA, "schema_version": SCHEMA_VERSION, **asdict(header)})

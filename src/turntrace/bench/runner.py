@@ -30,11 +30,16 @@ from turntrace.bench.solutions import patch_and_answer
 from turntrace.bench.tasks import CompletedChild, Suite, Task, Verdict, VerdictStatus
 from turntrace.core.overlap import Overlap, OverlapVerdict
 from turntrace.core.owed_usage import OwedUsage, owed_usage
+from turntrace.errors import TurntraceError
 
-__all__ = ["Runner", "Wish"]
+__all__ = ["Runner", "SetUpError", "Wish"]
 
 _RESPONSE_ID: Final = "gen_ai.response.id"
 _TOO_MANY: Final = 429
+
+
+class SetUpError(TurntraceError):
+    """A suite's own preparation of a fixture failed: no run of the task would say anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +141,7 @@ class Runner:
                     ended = self._confinement.run(command)
                     if ended.status != 0:
                         said = ended.stderr.data.decode(errors="replace").strip().splitlines()
-                        raise RuntimeError(
+                        raise SetUpError(
                             f"the set-up of task {task.id} failed: {said[-1] if said else ended.status}"
                         )
                 self._prepared[task.id] = folder.workspace
