@@ -2,7 +2,7 @@
 
 import typer
 
-from turntrace.cli import bench_making, bench_report, bench_run, bench_suite
+from turntrace.cli import bench_import, bench_making, bench_report, bench_run, bench_suite
 
 __all__ = ["bench", "register"]
 
@@ -16,6 +16,6 @@ bench = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add the group. Commands live in files of their own, each with a ``register`` that takes the group."""
-    for part in (bench_suite, bench_making, bench_run, bench_report):
+    for part in (bench_suite, bench_making, bench_import, bench_run, bench_report):
         part.register(bench)
     app.add_typer(bench, name="bench", rich_help_panel="Benchmark")
