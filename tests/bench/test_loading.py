@@ -54,16 +54,20 @@ def test_all_faults_of_a_manifest_are_told_together_with_their_lines(tmp_path):
     path = write_zero(tmp_path, broken)
     text = path.read_text().splitlines()
     told = faults(path)
-    assert {field for _, field, _ in told} == {"tasks[0].prompts", "tasks[0].verificationCommand"}
+    assert {field for _, field, _ in told} == {
+        "tasks[0].prompts",
+        "tasks[0].verificationCommand",
+        "tasks[0].workspaceFixture",
+    }
     assert all(f'"{field.rpartition(".")[2]}"' in text[line - 1] for line, field, _ in told)
     assert "did you mean prompt?" in {f: m for _, f, m in told}["tasks[0].prompts"]
     semantic = changed(workspaceFixture="../elsewhere")
-    semantic["tasks"][1] = {**semantic["tasks"][1], "id": "nav-01", "workspaceFixture": "/etc"}
+    semantic["tasks"][1] = {**semantic["tasks"][1], "workspaceFixture": "/etc", "id": "nav-01"}
     semantic["tasks"][2] = {**semantic["tasks"][2], "workspaceFixture": "testdata/none"}
     path = write_zero(tmp_path, semantic)
     assert [(field, message[:14]) for _, field, message in faults(path)] == [
-        ("tasks[1].id", "is the id of t"),
         ("tasks[0].workspaceFixture", "leads out of t"),
+        ("tasks[1].id", "is the id of t"),
         ("tasks[1].workspaceFixture", "is absolute; i"),
         ("tasks[2].workspaceFixture", "is no folder: "),
     ]

@@ -37,7 +37,7 @@ def load_suite(path: str | Path) -> Suite:
         faults.append(Fault(file=str(path), line=None, field="", message=message))
         suite = None
     if faults or suite is None:
-        raise SuiteError(faults)
+        raise SuiteError(sorted(faults, key=lambda fault: (fault.file, fault.line or 0)))
     return suite
 
 

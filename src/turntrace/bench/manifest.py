@@ -4,6 +4,7 @@ import difflib
 import json
 import stat
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -53,14 +54,18 @@ class Checked:
         """``value`` as a ``kind``, None with faults where it is none."""
         from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - the extra is loaded when asked for
 
+        adapter = TypeAdapter(kind)
         try:
-            return TypeAdapter(kind).validate_python(value)
+            return adapter.validate_python(value)
         except ValidationError as error:
             known = _fields(kind)
-            for one in error.errors(include_url=False, include_input=False, include_context=False):
-                at = tuple(part for part in one["loc"])
-                self.fault(at, _words(one["type"], one["msg"], at, known))
-        return None
+            found = error.errors(include_url=False, include_input=False, include_context=False)
+            for one in found:
+                self.fault(one["loc"], _words(one["type"], one["msg"], one["loc"], known))
+        try:  # without the faulty fields, so that what is wrong beside them is told too
+            return adapter.validate_python(_without(value, [one["loc"] for one in found]))
+        except ValidationError:
+            return None
 
 
 def checked_toml(file: Checked, kind: type[Model]) -> Model | None:
@@ -94,6 +99,23 @@ def checked_json(file: Checked, kind: type[Model]) -> Model | None:
     for at, line in file.places.twice:
         file.broken(line, f"{field_text(at)} stands twice")
     return file.model(kind, value)
+
+
+def _without(value: Any, paths: Sequence[FieldPath]) -> Any:
+    """A copy of ``value`` without the fields in which ``paths`` end."""
+    copy = json.loads(json.dumps(value, default=str))
+    for path in paths:
+        at, holder, key = copy, None, ""
+        for part in path:
+            if isinstance(part, str):
+                holder, key = at, part
+            try:
+                at = at[part]
+            except (KeyError, IndexError, TypeError):
+                break
+        if isinstance(holder, dict):
+            holder.pop(key, None)
+    return copy
 
 
 def _fields(kind: type[Any]) -> set[str]:

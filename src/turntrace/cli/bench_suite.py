@@ -61,7 +61,9 @@ def validate(
     elif as_json:
         write([dumped({"schema": 1, "ok": True, "faults": [], "suite": suite_json(found)}) + b"\n"], None)
     else:
-        show_lines([printable(f"{found.path}: ok, {len(found.tasks)} tasks, sha256 {found.sha256}")])
+        show_lines(
+            [printable(f"{found.id}: ok, {len(found.tasks)} tasks, {found.origin}, sha256 {found.sha256}")]
+        )
 
 
 def _tell_faults(error: SuiteError, *, as_json: bool) -> None:
