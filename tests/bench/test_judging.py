@@ -369,3 +369,20 @@ def test_the_children_are_programs_too(tmp_path, monkeypatch):
         cwd=tmp_path,
     )
     assert json.loads(done.stdout) == [["v", "int", "0x2"]]
+
+
+def test_the_oracles_child_keeps_what_it_says_short():
+    """Faults of structure and answer come together, cut in number and length; no question is no fault."""
+    names = {"structure": lambda files: ["x" * 900] * 15, "answer": lambda text: [text] * 15}
+    found = child_oracle.faults(names, "no", {})
+    assert (len(found), len(found[0]), found[-1]) == (20, 200, "no")
+    assert child_oracle.faults({}, "no", {}) == []
+    assert child_oracle.prepared({}, 1) == {"calls": [], "expected": [], "asks": []}
+
+
+def test_what_is_too_large_or_not_finite_is_encoded_so():
+    """Long texts and numbers are out of bounds, infinite floats are not."""
+    assert tagged("x" * 70_000) == ["x", "too large"]
+    assert tagged(1 << 70_000) == ["x", "too large"]
+    assert tagged(float("-inf")) == ["v", "float", "-inf"]
+    assert tagged([None] * 20_000) == ["x", "too many items"]

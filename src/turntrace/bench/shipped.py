@@ -8,6 +8,6 @@ __all__ = ["PUBLISHED", "SUITES"]
 SUITES: Final = Path(__file__).parent / "suites"
 PUBLISHED: Final[dict[str, str]] = {
     "mock": "673c55a38be0162cfa079008587edffac3357ce4ca743a58fe8cde7dc591de6c",
-    "examples": "4aec30225165bab220ab367d5571149cdea1fc74cdd0621b852615879a0451fc",
+    "examples": "fc8c08006920a6270a33f108a36dd2d531044365963f55d7a1233a72a30e00d4",
 }
 """Hash of every shipped suite. Changed bytes are no longer trusted; a test holds this against the files."""

@@ -12,7 +12,9 @@ def answer(text: str) -> list[str]:
     """What is wrong with the last two lines of the answer."""
     faults = []
     for key, right in FACTS.items():
-        said = re.findall(rf"^[\s*`>]*{key}[`*]*\s*:[\s`*]*([^\s`*]+)", text, re.MULTILINE | re.IGNORECASE)
+        said = re.findall(
+            rf"^[ \t*`>]*{key}[`*]*[ \t]*:[ \t`*]*([^\s`*]+)", text, re.MULTILINE | re.IGNORECASE
+        )
         if not said:
             faults.append(f"no line says {key}")
         elif said[-1] != str(right) or len(set(said)) > 1:
