@@ -101,3 +101,14 @@ def test_the_shipped_suite_is_proven_from_the_command_line():
         "mutant",
         "solution",
     }
+
+
+@pytest.mark.parametrize(
+    "words", [["validate"], ["list"], ["init"], ["add"], ["import"], ["import", "harbor"]]
+)
+def test_every_command_of_the_group_has_help_with_examples(words):
+    """As the commands beside it."""
+    for option in ("--help", "-h"):
+        found = bench(*words, option)
+        assert found.exit_code == 0
+        assert f"  turntrace bench {' '.join(words)}" in found.stdout

@@ -8,7 +8,16 @@ __all__ = ["bench", "register"]
 
 bench = typer.Typer(
     name="bench",
-    help="Run agents over suites of tasks, and keep numbers that may be believed.",
+    help="""Run agents over suites of tasks, and keep numbers that may be believed.
+
+    A suite is a folder, a manifest, or the name of one that is shipped.
+
+    For example:
+
+        turntrace bench list examples
+        turntrace bench init my-suite
+        turntrace bench validate my-suite --prove --trust-manifest
+    """,
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )

@@ -57,11 +57,18 @@ def harbor(
 
 def register(group: typer.Typer) -> None:
     """Add the group of formats to ``turntrace bench``."""
-    formats = typer.Typer(name="import", help="Take tasks in the formats of others.", no_args_is_help=True)
+    formats = typer.Typer(name="import", no_args_is_help=True)
     formats.command("harbor")(harbor)
     formats.callback()(_formats)
     group.add_typer(formats)
 
 
 def _formats() -> None:
-    """Take tasks in the formats of others."""
+    """Take tasks in the formats of others.
+
+    What cannot be taken is named with its reason.
+
+    For example:
+
+        turntrace bench import harbor ./tasks --into my-suite --dry-run
+    """

@@ -28,6 +28,8 @@ def init(
 ) -> None:
     """Write a suite of one task that can be validated, proven and run as it is.
 
+    A folder that holds something already is left alone.
+
     For example:
 
         turntrace bench init my-suite

@@ -103,7 +103,9 @@ def _prove(suite: Suite, *, trust_manifest: bool, as_json: bool) -> None:
 
 
 def list_tasks(suite: SuiteArgument, *, as_json: JsonOption = False) -> None:
-    """List the tasks of a suite with class, tier and kind of oracle; nothing of it is executed.
+    """List the tasks of a suite with class, tier and kind of oracle.
+
+    Nothing of the suite is executed.
 
     For example:
 
