@@ -1,5 +1,6 @@
 """Shipped tasks: what is committed is what the templates write, and the templates can be drawn anew."""
 
+import compileall
 import re
 import subprocess
 
@@ -33,6 +34,9 @@ def test_a_shipped_suite_is_trusted_by_its_hash(name, tmp_path):
     assert tree_sha256(SUITES / name) == PUBLISHED[name]
     assert load_suite(name).origin is Origin.SHIPPED
     subprocess.run(["cp", "-r", SUITES / name, tmp_path], check=True)
+    assert load_suite(tmp_path / name).origin is Origin.SHIPPED
+    compileall.compile_dir(tmp_path / name, quiet=2)  # as installers do
+    assert list((tmp_path / name).rglob("*.pyc"))
     assert load_suite(tmp_path / name).origin is Origin.SHIPPED
     prompt = next((tmp_path / name / "tasks").glob("*/prompt.md"))
     prompt.write_text(prompt.read_text() + ".")

@@ -19,7 +19,7 @@ from turntrace.bench.tasks import (
     Task,
     Tier,
 )
-from turntrace.bench.trees import files_of, inside, tree_faults, tree_sha256
+from turntrace.bench.trees import CACHES, files_of, inside, tree_faults, tree_sha256
 
 if TYPE_CHECKING:
     from turntrace.bench.schema import TaskTable
@@ -133,7 +133,7 @@ def _strangers(folder: Path, faults: list[Fault]) -> None:
     faults.extend(
         Fault(file=str(path), line=None, field="", message="is no part of a task")
         for path in sorted(folder.iterdir())
-        if path.name not in _PARTS
+        if path.name not in _PARTS | CACHES  # installers compile every program, oracles too
     )
     faults.extend(
         Fault(file=str(path), line=None, field="", message=message) for path, message in tree_faults(folder)

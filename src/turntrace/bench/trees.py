@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
 
-__all__ = ["files_of", "inside", "tree_faults", "tree_sha256"]
+__all__ = ["CACHES", "files_of", "inside", "tree_faults", "tree_sha256"]
 
-_CACHES: Final = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"}
+CACHES: Final = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"}
 
 
 def inside(root: Path, relative: str) -> Path | str:
@@ -27,8 +27,8 @@ def files_of(root: Path) -> Iterator[Path]:
     for folder, names, files in os.walk(root):
         at = Path(folder)
         linked = [name for name in names if (at / name).is_symlink()]
-        names[:] = sorted(name for name in names if name not in _CACHES and name not in linked)
-        yield from (at / name for name in sorted([*files, *linked]) if name not in _CACHES)
+        names[:] = sorted(name for name in names if name not in CACHES and name not in linked)
+        yield from (at / name for name in sorted([*files, *linked]) if name not in CACHES)
 
 
 def tree_faults(root: Path) -> Iterator[tuple[Path, str]]:
