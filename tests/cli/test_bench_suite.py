@@ -78,10 +78,10 @@ def test_nothing_is_executed(tmp_path, command):
 def test_proving_a_strangers_suite_needs_trust(tmp_path):
     """Without it nothing runs, status 2 and the way out; with it the matrix is told."""
     root = write_folder(tmp_path / "mine")
-    refused = bench("validate", root, "--prove")
+    refused = bench("validate", root, "--prove", "--isolation", "process")
     assert refused.exit_code == 2
     assert "--trust-manifest" in refused.stderr
-    told = bench("validate", root, "--prove", "--trust-manifest")
+    told = bench("validate", root, "--prove", "--isolation", "process", "--trust-manifest")
     assert told.exit_code == 1
     assert "double-01: has no solution" in told.stdout
     assert told.stdout.splitlines()[-1] == "0 of 1 oracles proven by 14 trials"

@@ -4,18 +4,18 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
 
 from turntrace.bench.tasks import CompletedChild
+from turntrace.config import environment
 
 __all__ = ["CAPTURE_BYTES", "run_plain_child"]
 
 CAPTURE_BYTES: Final = 8 * 1024 * 1024
-_PATH: Final = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _NOT_FOUND: Final = 127
 
 
@@ -38,7 +38,7 @@ def run_plain_child(
                 stdin=given,
                 stdout=out,
                 stderr=err,
-                env={"PATH": _PATH, "HOME": home, "TMPDIR": home, "NO_COLOR": "1"},
+                env={"PATH": environment().get("PATH", _PATH), "HOME": home, "TMPDIR": home, "NO_COLOR": "1"},
                 start_new_session=True,
             )
         except OSError as error:

@@ -1,10 +1,9 @@
 """One run from a fresh copy of the fixture to a row: start, wait, read, judge, tell."""
 
 import shutil
-import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import orjson
 from turntrace.bench.agents import Agent
 from turntrace.bench.answers import answer_of
 from turntrace.bench.changes import Changes, changes, put_changes
+from turntrace.bench.confined_child import ConfinedChild
 from turntrace.bench.isolation import Command, Confinement, Ended, allowed_env
 from turntrace.bench.isolation_folder import RunFolder
 from turntrace.bench.isolation_sandbox import interpreter_prefixes
@@ -27,7 +27,7 @@ from turntrace.bench.rows import Row
 from turntrace.bench.services import Services
 from turntrace.bench.sight import hidden_folders, program_prefixes
 from turntrace.bench.solutions import patch_and_answer
-from turntrace.bench.tasks import CompletedChild, Suite, Task, Verdict, VerdictStatus
+from turntrace.bench.tasks import Suite, Task, Verdict, VerdictStatus
 from turntrace.core.overlap import Overlap, OverlapVerdict
 from turntrace.core.owed_usage import OwedUsage, owed_usage
 from turntrace.errors import TurntraceError
@@ -82,6 +82,7 @@ class Runner:
         self._env = env
         self._home = home
         self._hidden = hidden_folders(suite, home)
+        self._child = ConfinedChild(confinement, env, self._hidden)
         self._readable = (*interpreter_prefixes(), *program_prefixes(wish.agent.argv, home), *wish.readable)
         self._prepared: dict[str, Path | None] = {}
         self._lock = threading.Lock()
@@ -227,30 +228,6 @@ class Runner:
             put_changes(found, folder.workspace, fresh.workspace)
             seed = run_seed(self._wish.seed, turn.task, turn.iteration)
             return judge(task, fresh.workspace, answer, seed, self._child)
-
-    def _child(
-        self, argv: Sequence[str], *, cwd: Path | None, stdin: bytes, timeout_s: float
-    ) -> CompletedChild:
-        """Run what the judge asks for in a second confinement."""
-        with tempfile.TemporaryDirectory(prefix="turntrace-judge-") as empty:
-            home = Path(empty).resolve()
-            at = home if cwd is None else cwd.resolve()
-            command = Command(
-                argv=tuple(argv),
-                cwd=at,
-                env={**allowed_env(self._env), "HOME": str(home), "TMPDIR": str(home), "NO_COLOR": "1"},
-                timeout_s=timeout_s,
-                stdin=stdin,
-                writable=(home, at),
-                readable=interpreter_prefixes(),
-                hidden=self._hidden,
-            )
-            ended = self._confinement.run(command)
-        status = 127 if ended.status is None else ended.status
-        stderr = ended.stderr.data or ended.error.encode()
-        return CompletedChild(
-            status=status, stdout=ended.stdout.data, stderr=stderr, timed_out=ended.timed_out
-        )
 
     def _row(self, task: Task, turn: Turn, seen: _Seen, verdict: Verdict, found: Changes) -> Row:
         ended = seen.ended

@@ -35,6 +35,7 @@ __all__ = [
     "IsolationName",
     "Place",
     "Session",
+    "confined",
     "perform",
     "place_of",
     "refuse",
@@ -130,7 +131,7 @@ def perform(session: Session) -> bool:
             if is_new
             else RowFile.resume(session.path, mask)
         )
-        confinement = enter(_confined(session.place, stopping))
+        confinement = enter(confined(session.place, stopping))
         runner = enter(Runner(session.suite, session.wish, confinement, environment(), Path.home().resolve()))
         say(_said(session.header))
         told: list[Row] = []
@@ -175,7 +176,8 @@ def place_of(asked: IsolationName | None) -> Place:
 
 
 @contextmanager
-def _confined(place: Place, stopping: threading.Event) -> Iterator[Confinement]:
+def confined(place: Place, stopping: threading.Event) -> Iterator[Confinement]:
+    """What runs commands at ``place`` until the block ends or ``stopping`` is set."""
     if place.found is not None:
         yield BubbleWrap(place.found, stopping)
         return

@@ -1,18 +1,23 @@
 """``turntrace bench validate`` and ``list``: whether a suite can be used, and what it holds."""
 
 import sys
+import threading
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from turntrace.bench.confined_child import ConfinedChild
 from turntrace.bench.listing import as_text, fault_json, suite_json
 from turntrace.bench.loading import load_suite
 from turntrace.bench.matrix import matrix_json, matrix_text
-from turntrace.bench.plain_child import run_plain_child
 from turntrace.bench.proofs import Proof, prove
+from turntrace.bench.sight import hidden_folders
 from turntrace.bench.tasks import Suite, SuiteError
 from turntrace.bench.trust import refusal
+from turntrace.cli.bench_session import IsolationName, Place, confined, place_of
 from turntrace.cli.output import UsageError, say, show_lines, write
+from turntrace.config import environment
 from turntrace.report.json_report import dumped
 from turntrace.report.strings import printable
 
@@ -36,6 +41,10 @@ def validate(
             "--prove", help="Run each oracle on what must fail and what must pass; this executes it."
         ),
     ] = False,
+    isolation: Annotated[
+        IsolationName | None,
+        typer.Option("--isolation", help="Where --prove runs: the sandbox where it works."),
+    ] = None,
     trust_manifest: Annotated[
         bool, typer.Option("--trust-manifest", help="Run what the suite brings without a sandbox.")
     ] = False,
@@ -57,7 +66,7 @@ def validate(
         _tell_faults(error, as_json=as_json)
         raise typer.Exit(_FAILED_STATUS) from error
     if proven:
-        _prove(found, trust_manifest=trust_manifest, as_json=as_json)
+        _prove(found, place_of(isolation), trust_manifest=trust_manifest, as_json=as_json)
     elif as_json:
         write([dumped({"schema": 1, "ok": True, "faults": [], "suite": suite_json(found)}) + b"\n"], None)
     else:
@@ -74,13 +83,13 @@ def _tell_faults(error: SuiteError, *, as_json: bool) -> None:
         show_lines(printable(str(fault)) for fault in error.faults)
 
 
-def _prove(suite: Suite, *, trust_manifest: bool, as_json: bool) -> None:
+def _prove(suite: Suite, place: Place, *, trust_manifest: bool, as_json: bool) -> None:
     """Prove every oracle.
 
     Raises:
         UsageError: when the suite must not be run here.
     """
-    why = refusal(suite, "process", trust_manifest=trust_manifest)
+    why = refusal(suite, place.mode, trust_manifest=trust_manifest)
     if why is not None:
         raise UsageError(why)
     asked = [task for task in suite.tasks if task.oracle is not None]
@@ -89,7 +98,10 @@ def _prove(suite: Suite, *, trust_manifest: bool, as_json: bool) -> None:
         if sys.stderr.isatty():
             say(f"{proof.task}: {'proven' if proof.is_proven else 'not proven'} ({len(proof.trials)} trials)")
 
-    proofs = prove(suite, run_plain_child, told)
+    home = Path.home()
+    with confined(place, threading.Event()) as confinement:
+        child = ConfinedChild(confinement, environment(), hidden_folders(suite, home))
+        proofs = prove(suite, child, told)
     is_proven = all(proof.is_proven for proof in proofs)
     if as_json:
         result = {"schema": 1, "ok": is_proven, "suite": suite_json(suite), "proofs": matrix_json(proofs)}
