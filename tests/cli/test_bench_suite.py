@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.suite_files import write_folder, write_zero
+from turntrace.bench.isolation_sandbox import bubblewrap
 from turntrace.cli.main import app
 
 
@@ -112,3 +113,19 @@ def test_every_command_of_the_group_has_help_with_examples(words):
         found = bench(*words, option)
         assert found.exit_code == 0
         assert f"  turntrace bench {' '.join(words)}" in found.stdout
+
+
+@pytest.mark.skipif(bubblewrap()[0] is None, reason="no sandbox works on this machine")
+def test_a_strangers_oracle_is_proven_in_the_sandbox_without_trust(tmp_path):
+    """It runs, and what it writes outside its own folder is nowhere afterwards."""
+    root = write_folder(tmp_path / "mine")
+    mark = tmp_path / "mark"
+    oracle = root / "tasks" / "double-01" / "oracle.py"
+    hostile = f"import contextlib\nwith contextlib.suppress(OSError):\n    open({str(mark)!r}, 'w').close()\n"
+    oracle.write_text(hostile + oracle.read_text())
+    told = bench("validate", root, "--prove", "--isolation", "sandbox")
+    assert told.stdout.splitlines()[-1] == "0 of 1 oracles proven by 14 trials"
+    assert "double-01: has no solution" in told.stdout
+    assert not mark.exists()
+    assert bench("validate", root, "--prove", "--isolation", "process", "--trust-manifest").exit_code == 1
+    assert mark.exists()
