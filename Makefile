@@ -70,9 +70,9 @@ agents: $(STAMP)  ## install the real coding agents that test-agents runs, from 
 test-agents: agents  ## run real coding agents against a model server and compare what is read with its log
 	TURNTRACE_REQUIRE=agents $(BIN)/python -m pytest -m agents tests/agents
 
-test-some-agents: $(STAMP)  ## the same with those that CI plays: two coding agents, a Node and a Python program
-	$(BIN)/python tests/agents/install.py codex gemini node two_processes
-	TURNTRACE_REQUIRE=agents $(BIN)/python -m pytest -m agents tests/agents -k 'not claude and not opencode and not backend'
+test-some-agents: $(STAMP)  ## the same with those that CI plays: two coding agents, and two Python processes
+	$(BIN)/python tests/agents/install.py codex gemini two_processes
+	TURNTRACE_REQUIRE=agents $(BIN)/python -m pytest -m agents tests/agents -k 'codex or gemini or hands_off or both_processes'
 
 servers: $(STAMP)  ## build Jaeger, the collector and Prometheus from their Go modules, below .servers
 	$(BIN)/python tests/stack/install.py
@@ -94,8 +94,8 @@ browser: $(STAMP) web/node_modules  ## what test-browser needs: playwright, and 
 test-browser: browser  ## the page of `turntrace view` in a real chromium
 	TURNTRACE_REQUIRE=browser $(BIN)/python -m pytest -m browser tests/browser
 
-test-all: $(STAMP)  ## every test that needs server binaries, agents or a browser: builds and starts what they need
-	$(BIN)/python tests/stages.py test-index servers test-servers test-some-agents browser test-browser
+test-all: $(STAMP)  ## what needs the package index, server binaries or agents: installs, builds and starts them
+	$(BIN)/python tests/stages.py test-index servers test-servers test-some-agents
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turntrace needs Python 3.11 or newer")'
