@@ -23,7 +23,7 @@ def test_the_demo_records_and_reports(execute, run, empty):
     shown = result.stdout.decode()
     assert shown.startswith("demo-agent · ")
     assert "\nWHERE THE TURN WENT " in shown
-    assert "\n 1  retry_wait   one 429 in round 2; nothing else ran while it waited " in shown
+    assert re.search(r"\n 1  retry_wait +one 429 in round 2; nothing else ran while it waited ", shown)
     trace, first, second = shown.splitlines()[-3:]
     assert re.fullmatch(r"trace  demo\.ndjson +\d\d spans, \d+ kB, no prompts or outputs inside", trace)
     assert first.startswith("next   turntrace view demo.ndjson ")
