@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -146,3 +147,22 @@ def test_unreadable_input_and_unknown_formats(run, trace, tmp_path):
 def test_export_is_another_name(run, trace):
     """The name that people guess works."""
     assert run("export", trace, "--to", "folded").stdout == run("convert", trace, "--to", "folded").stdout
+
+
+@pytest.mark.parametrize("to", [To.FOLDED, To.PERFETTO, To.CSV])
+def test_a_conversion_of_a_damaged_file_says_what_is_missing(run, trace, to):
+    """As every command that reads it: a pipeline may not take a part for the whole."""
+    whole = Path(trace).read_bytes()
+    Path(trace).write_bytes(whole.replace(b'"type":"span"', b'"type":', 1))
+    result = run("convert", trace, "--to", to)
+    assert result.exit_code == 0
+    assert "run.ndjson: 2 errors, the rest is read; all of them: turntrace check run.ndjson" in result.stderr
+    Path(trace).write_bytes(whole)
+    assert "error" not in run("convert", trace, "--to", to).stderr
+
+
+def test_a_turn_without_phases_has_no_stacks_and_that_is_said(run, write_trace):
+    """Nothing is written without a word."""
+    result = run("convert", write_trace("bare.ndjson", turn([], 0)), "--to", "folded")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "there are no stacks" in result.stderr

@@ -203,9 +203,7 @@ def test_damaged_lines_are_told_on_standard_error(run, trace):
     result = run("report", trace)
     assert result.exit_code == 0
     assert result.stdout.startswith("demo-agent")
-    assert (
-        "run.ndjson: 1 error, the rest is reported; all of them: turntrace check run.ndjson" in result.stderr
-    )
+    assert "run.ndjson: 1 error, the rest is read; all of them: turntrace check run.ndjson" in result.stderr
     assert "warnings · 1 x bad_json_line" in result.stdout
     [found] = json.loads(run("report", trace, "--json").stdout)["turns"]
     assert [one["code"] for one in found["warnings"]] == ["bad_json_line"]

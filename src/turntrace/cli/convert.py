@@ -8,9 +8,9 @@ from typing import Annotated, Final
 
 import typer
 
-from turntrace.cli.output import write, write_binary
+from turntrace.cli.output import say, write, write_binary
 from turntrace.cli.progress import ProgressBar
-from turntrace.cli.selection import newest_path, nothing_in
+from turntrace.cli.selection import newest_path, nothing_in, say_errors
 from turntrace.core.attribution import attributed
 from turntrace.core.codec.encode import encode_block
 from turntrace.core.exports.chrome_trace import chrome_events, origin_ns
@@ -90,6 +90,7 @@ def _read(paths: Sequence[str]) -> Turns:
             bar.advance()
     if not found:
         raise nothing_in(paths, issues)
+    say_errors(issues)
     return found
 
 
@@ -122,9 +123,10 @@ def _speedscope(turns: Turns) -> Iterator[bytes]:
 
 
 def _folded(turns: Turns) -> Iterator[bytes]:
-    for turn, attribution in turns:
-        for stack, busy_ns in folded(turn, attribution):
-            yield f"{stack} {busy_ns}\n".encode("utf-8", "replace")
+    stacks = [stack for turn, attribution in turns for stack in folded(turn, attribution)]
+    if not stacks:
+        say("turntrace: no phase took time of its own, so there are no stacks")
+    return (f"{stack} {busy_ns}\n".encode("utf-8", "replace") for stack, busy_ns in stacks)
 
 
 def _csv(turns: Turns) -> Iterator[bytes]:

@@ -82,7 +82,9 @@ def query(
     ):
         bar.stop()
         if database.issues:
-            say(f"turntrace: {len(database.issues)} issues in the files; see them with: turntrace check")
+            count = len(database.issues)
+            found = "1 issue" if count == 1 else f"{count} issues"
+            say(f"turntrace: {found} in the files; see them with: turntrace check")
         if output_format is Format.PARQUET:
             write_binary(database.parquet(sql, parameters), output)
         else:

@@ -12,7 +12,7 @@ from turntrace.files.out import DEFAULT_FOLDER, newest
 from turntrace.files.read import NO_FORMAT, read_paths
 from turntrace.report.case import Case, examine
 
-__all__ = ["Selection", "choose", "load", "newest_path", "nothing_in", "rule_of"]
+__all__ = ["Selection", "choose", "load", "newest_path", "nothing_in", "rule_of", "say_errors"]
 
 _NOTHING_YET = (
     f"no trace in {DEFAULT_FOLDER} yet; name a file, record one with: turntrace run -- python agent.py,"
@@ -63,7 +63,7 @@ def load(paths: Sequence[str], rule: str | None = None) -> Selection:
     result = read_paths(paths, rule=None if text is None else rule_of(text))
     if not result.turns:
         raise nothing_in(paths, result.issues)
-    _say_issues(result.issues)
+    say_errors(result.issues)
     # What is wrong with one file belongs to its first turn; of several files nothing says whose it is.
     issues = [issue for _, issue in result.issues] if len(paths) == 1 else []
     first, *others = result.turns
@@ -99,14 +99,15 @@ def _first_reason(issues: Sequence[tuple[str, Issue]]) -> str:
     return ""
 
 
-def _say_issues(issues: Sequence[tuple[str, Issue]]) -> None:
+def say_errors(issues: Sequence[tuple[str, Issue]]) -> None:
+    """Tell how many records of each file are not in what is shown or written."""
     counts: dict[str, int] = {}
     for path, issue in issues:
         if issue.severity == "error":
             counts[path] = counts.get(path, 0) + 1
     for path, count in counts.items():
         lines = "1 error" if count == 1 else f"{count} errors"
-        say(f"{path}: {lines}, the rest is reported; all of them: turntrace check {shlex.quote(path)}")
+        say(f"{path}: {lines}, the rest is read; all of them: turntrace check {shlex.quote(path)}")
 
 
 def choose(selection: Selection, wanted: str) -> Case:
